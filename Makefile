@@ -1,0 +1,31 @@
+# Needs Python 3.11 or newer (with venv) and make; everything else is pinned in requirements.lock and goes into .venv.
+PYTHON ?= python3
+PORT ?= 8000
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: serve test site watch lock clean
+.DEFAULT_GOAL := serve
+
+serve: site ## builds both languages and serves them on localhost
+	@$(BIN)/python scripts/serve.py --port $(PORT)
+
+site: $(READY) ## builds both languages into site/
+	@$(BIN)/python scripts/build.py
+
+test: $(READY) ## runs the whole suite
+	@$(BIN)/python -m pytest $(ARGS)
+
+watch: $(READY) ## serves both languages with live reload
+	@$(BIN)/python scripts/watch.py --port $(PORT)
+
+$(READY): requirements.lock requirements-build.lock pyproject.toml scripts/environment.py
+	@$(PYTHON) scripts/environment.py $(VENV)
+
+lock: ## renews the locks from pyproject.toml; needs uv
+	uv pip compile pyproject.toml --extra site --extra test --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements.lock
+	uv pip compile --group build --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements-build.lock
+
+clean: ## removes what was built, and the environment
+	rm -rf $(VENV) build site *.egg-info

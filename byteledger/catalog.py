@@ -1,0 +1,280 @@
+"""data/ as records: the only module that opens its files.
+
+`load()` reads, checks and crosses everything, and raises DataError with all faults at once.
+"""
+
+from functools import partial
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from . import quantities, strict_yaml, tables
+from .arguments import ArgumentError
+from .nearest import suggestion
+from .records import FILES
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+
+
+class Fault:
+    """One thing that is wrong: where, what was found, and what would be right."""
+
+    def __init__(self, file, line, id, finding, cure):
+        self.file, self.line, self.id, self.finding, self.cure = file, line, id, finding, cure
+
+    def __str__(self):
+        return "%s:%d%s: %s; %s" % (self.file, self.line, " " + self.id if self.id else "", self.finding, self.cure)
+
+
+class DataError(ValueError):
+    """Every fault of data/ in one message."""
+
+    def __init__(self, faults):
+        self.faults = sorted(faults, key=lambda fault: (fault.file, fault.line, str(fault)))
+        ValueError.__init__(self, "\n".join(map(str, self.faults)))
+
+
+class UnknownId(KeyError):
+    """An id that no record has. The message names the file and the nearest ids."""
+
+    def __init__(self, file, id, known):
+        self.file, self.id = file, id
+        self.message = "no %r in data/%s.yaml; %s" % (id, file, suggestion(id, known))
+        KeyError.__init__(self, self.message)
+
+    def __str__(self):
+        return self.message
+
+
+class Records(dict):
+    """The records of one file by id; a lookup that fails says so in words."""
+
+    def __init__(self, file, records):
+        dict.__init__(self, records)
+        self.file = file
+
+    def __missing__(self, id):
+        raise UnknownId(self.file, id, self)
+
+
+class Catalog:
+    """The checked data: one attribute for each file of data/, a dict of records by id."""
+
+    def __init__(self, records):
+        for file in FILES:
+            setattr(self, file, records[file])
+
+    def chapter_of_claim(self, id):
+        """The id of the chapter on whose page a claim stands."""
+        prefix = id.split(".")[0]
+        for chapter, record in self.chapters.items():
+            if prefix in record.claims:
+                return chapter
+        raise UnknownId("chapters", prefix, [p for record in self.chapters.values() for p in record.claims])
+
+
+def load(directory=DATA):
+    """The Catalog of a data directory. Raises DataError, which lists every fault."""
+    catalog, faults = examine(directory)
+    if faults:
+        raise DataError(faults)
+    return catalog
+
+
+def examine(directory=DATA):
+    """(Catalog or None, faults): None where a file could not be made into records."""
+    directory = Path(directory)
+    faults, records, positions, left_out = [], {}, {}, set()
+    for stray in sorted(directory.glob("*.y*ml")):
+        if stray.suffix != ".yaml" or stray.stem not in FILES:
+            faults.append(Fault(_shown(stray), 1, "", "unknown file", suggestion(stray.stem, FILES)))
+    for file, record in FILES.items():
+        records[file], positions[file] = _read(directory / (file + ".yaml"), record, faults, left_out)
+    catalog = Catalog({file: Records(file, records[file]) for file in FILES})
+    faults.extend(_cross(catalog, positions, left_out))
+    return (None if faults else catalog), faults
+
+
+def _shown(path):
+    return "data/" + path.name
+
+
+def _read(path, record, faults, left_out):
+    """({id: record}, Position) of one file.
+
+    What is wrong is added to faults; a record with a fault is left out, and (file, id) noted, so that nothing else is
+    blamed for its absence. (file, None) notes a file of which nothing could be read.
+    """
+    shown = _shown(path)
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        faults.append(Fault(shown, 1, "", "the file is missing", "restore it"))
+        left_out.add((path.stem, None))
+        return {}, strict_yaml.Position({})
+    except UnicodeDecodeError as error:
+        faults.append(Fault(shown, 1, "", "not UTF-8 at byte %d" % error.start, "save it as UTF-8"))
+        left_out.add((path.stem, None))
+        return {}, strict_yaml.Position({})
+    value, position, found = strict_yaml.load(text)
+    for line, where, finding, cure in found:
+        faults.append(Fault(shown, line, str(where[0]) if where else "", finding, cure))
+    bad_paths = {where for _, where, _, _ in found}
+    if not isinstance(value, dict):
+        left_out.add((path.stem, None))
+        if value is not None:
+            faults.append(Fault(shown, 1, "", "the file holds no records", "begin each with its id and a colon"))
+        return {}, position
+    result = {}
+    for id, fields in value.items():
+        if not _is_id(id):
+            faults.append(Fault(shown, position.line((id,)), id, "an id may hold only A-Z a-z 0-9 . _ -", "rename it"))
+        if not isinstance(fields, dict):
+            left_out.add((path.stem, id))
+            if (id,) not in bad_paths:
+                faults.append(Fault(shown, position.line((id,)), id, "a record has fields", "give it %s" % ", ".join(record.model_fields)))
+            continue
+        try:
+            result[id] = record.model_validate(fields)
+        except ValidationError as error:
+            left_out.add((path.stem, id))
+            for problem in error.errors():
+                where = (id,) + tuple(part for part in problem["loc"])
+                if where in bad_paths:  # already told, in better words
+                    continue
+                faults.append(_problem(shown, id, record, problem, position))
+    return result, position
+
+
+def _is_id(id):
+    return isinstance(id, str) and 0 < len(id) <= 64 and all(c.isascii() and (c.isalnum() or c in "._-") for c in id) and id[0].isalnum() and id[-1].isalnum()
+
+
+_SCHEMA_PARTS = ("str", "int", "float", "list", "dict", "constrained-str", "literal", "int | float", "Column")
+
+
+def _problem(shown, id, record, problem, position):
+    loc = [part for part in problem["loc"] if not (isinstance(part, str) and (part in _SCHEMA_PARTS or "[" in part))]
+    line = position.line((id, *loc))
+    where = ".".join(map(str, loc))
+    kind, context, found = problem["type"], problem.get("ctx", {}), problem.get("input")
+    if kind == "extra_forbidden":
+        fields = _fields(record, loc[:-1])
+        return Fault(shown, line, id, "unknown key %r" % where, suggestion(loc[-1], fields))
+    if kind == "missing":
+        return Fault(shown, position.line((id,)), id, "missing key %r" % where, "add it")
+    if kind == "literal_error":
+        return Fault(shown, line, id, "%s is %r" % (where, found), "must be %s" % context["expected"])
+    if kind == "string_pattern_mismatch":
+        return Fault(shown, line, id, "%s is %r" % (where, found), "must match %s" % context["pattern"])
+    return Fault(shown, line, id, "%s is %r" % (where, found), problem["msg"][0].lower() + problem["msg"][1:])
+
+
+def _fields(record, loc):
+    model = record
+    for part in loc:
+        annotation = getattr(model, "model_fields", {}).get(part)
+        annotation = annotation and annotation.annotation
+        candidates = [annotation, *getattr(annotation, "__args__", ())]
+        model = next((c for c in candidates if hasattr(c, "model_fields")), record)
+    return list(model.model_fields)
+
+
+def _cross(catalog, positions, left_out):
+    """What no record can know alone: ids that point nowhere, claims without what their tag needs, tables that cannot be."""
+    faults = []
+
+    def absent(file, id):
+        return (file, id) in left_out or (file, None) in left_out
+
+    def report(file, id, path, finding, cure):
+        faults.append(Fault("data/%s.yaml" % file, positions[file].line((id, *path)), id, finding, cure))
+
+    def refers(file, id, path, target, to, kind=None):
+        known = getattr(catalog, to)
+        if kind:
+            known = [key for key, term in known.items() if term.kind == kind]
+        if target not in known:
+            if absent(to, target):
+                return
+            report(file, id, path, "no %r in data/%s.yaml%s" % (target, to, " of kind " + kind if kind else ""), suggestion(target, known))
+
+    def can_be(file, id, evaluate):
+        try:
+            evaluate()
+        except UnknownId as error:
+            if not absent(error.file, error.id):
+                report(file, id, (), str(error), "correct it")
+        except ArgumentError as error:
+            if not left_out:
+                report(file, id, (), str(error), "correct it")
+
+    used = set()
+    for file in FILES:
+        for id, record in getattr(catalog, file).items():
+            check = partial(refers, file, id)
+            for key in ("source", "references"):
+                for number, reference in enumerate(getattr(record, key, ())):
+                    check((key, number), reference, "references")
+                    used.add(reference)
+            if getattr(record, "claim", None):
+                check(("claim",), record.claim, "claims")
+    for id in catalog.references:
+        if id not in used and not left_out:
+            report("references", id, (), "no record and no claim uses it", "cite it, or remove it")
+    _cross_claims(catalog, partial(report, "claims"), partial(refers, "claims"), any(file == "chapters" for file, _ in left_out))
+    _cross_terms(catalog, partial(report, "terms"))
+    for id, state in catalog.states.items():
+        for number, dtype in enumerate(state.formats):
+            refers("states", id, ("formats", number), dtype, "dtypes")
+    for id, formula in catalog.formulas.items():
+        refers("formulas", id, ("chapter",), formula.chapter, "chapters")
+        if formula.computes and formula.computes not in quantities.FUNCTIONS:
+            report("formulas", id, ("computes",), "no function %r in byteledger" % formula.computes, suggestion(formula.computes, quantities.FUNCTIONS))
+    for id, strategy in catalog.strategies.items():
+        if (strategy.shards is None) == (strategy.not_modelled is None):
+            report("strategies", id, (), "needs exactly one of 'shards' and 'not_modelled'", "say what it shards, or why there is no model")
+    for id, figure in catalog.figures.items():
+        if (figure.quantity is None) == (figure.tex is None):
+            report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")
+        elif figure.quantity:
+            can_be("figures", id, partial(quantities.evaluate, catalog, figure.quantity, figure.selection))
+    for id in catalog.tables:
+        can_be("tables", id, partial(tables.evaluate, catalog, id))
+    return faults
+
+
+def _cross_claims(catalog, report, refers, chapters_left_out):
+    prefixes = [prefix for chapter in catalog.chapters.values() for prefix in chapter.claims]
+    needs = {
+        "docx": ("chapter_of_source", "the chapter of the source document"),
+        "external": ("references", "one or more references"),
+        "limit": ("settled_by", "what would settle it"),
+        "measured": ("references", "the source of the measurement"),
+    }
+    for id, claim in catalog.claims.items():
+        if id.split(".")[0] not in prefixes and not chapters_left_out:
+            report(id, (), "no chapter takes claims that begin with %r" % id.split(".")[0], suggestion(id.split(".")[0], prefixes))
+        if claim.tag == "estimate":
+            if not claim.rests_on and not claim.basis:
+                report(id, (), "an estimate needs 'rests_on' or 'basis'", "name its formulas, or what it rests on")
+        elif not getattr(claim, needs[claim.tag][0]):
+            report(id, (), "tag %s needs %r" % (claim.tag, needs[claim.tag][0]), "give %s" % needs[claim.tag][1])
+        for number, formula in enumerate(claim.rests_on):
+            refers(id, ("rests_on", number), formula, "formulas")
+        for key, kind in (("basis", "basis"), ("settled_by", "settles"), ("chapter_of_source", "chapter-of-source")):
+            if getattr(claim, key):
+                refers(id, (key,), getattr(claim, key), "terms", kind)
+
+
+def _cross_terms(catalog, report):
+    symbols = {}
+    for id, term in catalog.terms.items():
+        if term.symbol:
+            if term.symbol in symbols:
+                report(id, ("symbol",), "symbol %r is taken by %r" % (term.symbol, symbols[term.symbol]), "choose another")
+            symbols[term.symbol] = id
+        if term.kind in ("glossary", "symbol", "tag") and not term.definition:
+            report(id, (), "a term of kind %s needs 'definition'" % term.kind, "add it in both languages")
+        if term.kind == "symbol" and not term.symbol:
+            report(id, (), "a term of kind symbol needs 'symbol'", "add its TeX")

@@ -1,0 +1,185 @@
+"""Every number that a page can show, by name: which function gives it, and where each argument comes from.
+
+An argument is a field of a selected record ("ledger:weights" is the field `weights` of the selected ledger), a selected
+number ("world_size", or "replicas?" where it may be left out), or another quantity ("ledger.persistent"). So a page, a table, a download and a citation name a number in
+one way, and its formula, inputs and value can be shown together.
+"""
+
+from . import activations, attention, distributed, ledger
+from .arguments import ArgumentError
+from .nearest import suggestion
+
+# axis -> the file of data/ that its ids come from; None: a whole number.
+AXES = {
+    "parameters": "parameters",
+    "ledger": "ledgers",
+    "strategy": "strategies",
+    "state": "states",
+    "figure": "figures",
+    "symbol": "terms",
+    "world_size": None,
+    "replicas": None,
+    "micro_batch": None,
+    "sequence_length": None,
+    "heads": None,
+    "hidden_size": None,
+    "bytes_per_element": None,
+    "layers": None,
+}
+
+_STATES = {
+    "b_w": "ledger:weights",
+    "b_g": "ledger:gradients",
+    "b_master": "ledger:master_weights",
+    "b_m": "ledger:first_moment",
+    "b_v": "ledger:second_moment",
+}
+_N = {"N": "parameters:count"}
+_K = {key: _STATES[key] for key in ("b_master", "b_m", "b_v")}
+_SHARD = {"shards": "strategy:shards", "d": "distributed.shard_group"}
+
+
+class Quantity:
+    """A function of byteledger, where its arguments come from, and what kind of number it gives."""
+
+    def __init__(self, function, arguments, kind):
+        self.function, self.arguments, self.kind = function, arguments, kind
+
+
+def _the_weights(b_w):
+    """b_w: bytes per parameter of the weights."""
+    return b_w
+
+
+def _divided_over(divides_over, W, replicas=None):
+    """d = W, or W / R under HYBRID_SHARD: ranks that a sharded state is divided over."""
+    if divides_over == "shard_group":
+        if replicas is None:
+            raise ArgumentError("replicas", replicas, "HYBRID_SHARD divides over a shard group; give the number of replica groups")
+        return distributed.shard_group(W, replicas)
+    if replicas not in (None, 1):
+        raise ArgumentError("replicas", replicas, "only HYBRID_SHARD has replica groups")
+    return W
+
+
+QUANTITIES = {
+    "ledger.weights_bytes": Quantity(_the_weights, {"b_w": "ledger:weights"}, "bytes per parameter"),
+    "ledger.weights": Quantity(ledger.weights, {**_N, "b_w": "ledger:weights"}, "bytes"),
+    "ledger.optimizer": Quantity(ledger.optimizer, {**_N, **_K}, "bytes"),
+    "ledger.bytes_per_parameter": Quantity(ledger.bytes_per_parameter, _STATES, "bytes per parameter"),
+    "ledger.persistent": Quantity(ledger.persistent, {**_N, **_STATES}, "bytes"),
+    "ledger.persistent_to_weights": Quantity(ledger.persistent_to_weights, _STATES, "multiple"),
+    "ledger.six_times_heuristic": Quantity(ledger.six_times_heuristic, {"M_weights": "ledger.weights"}, "bytes"),
+    "activations.hidden_states": Quantity(
+        activations.hidden_states,
+        {"B": "micro_batch", "S": "sequence_length", "D": "hidden_size", "b": "bytes_per_element"},
+        "bytes",
+    ),
+    "attention.score_matrix": Quantity(
+        attention.score_matrix,
+        {"B": "micro_batch", "n_h": "heads", "S": "sequence_length", "b": "bytes_per_element"},
+        "bytes",
+    ),
+    "distributed.rank_lower": Quantity(
+        distributed.rank_lower, {"M_persistent": "ledger.persistent", "W": "world_size"}, "bytes"
+    ),
+    "distributed.shard_group": Quantity(
+        _divided_over, {"divides_over": "strategy:divides_over", "W": "world_size", "replicas": "replicas?"}, "count"
+    ),
+    "distributed.weights": Quantity(distributed.weights, {**_N, "b_w": "ledger:weights", **_SHARD}, "bytes"),
+    "distributed.gradients": Quantity(distributed.gradients, {**_N, "b_g": "ledger:gradients", **_SHARD}, "bytes"),
+    "distributed.optimizer": Quantity(distributed.optimizer, {**_N, **_K, **_SHARD}, "bytes"),
+    "distributed.persistent": Quantity(distributed.persistent, {**_N, **_STATES, **_SHARD}, "bytes"),
+    "distributed.gathered_weights": Quantity(
+        distributed.gathered_weights, {**_N, "b_w": "ledger:weights"}, "bytes"
+    ),
+}
+
+# What a formula record may name in `computes`.
+FUNCTIONS = sorted(set(QUANTITIES) - {"ledger.weights_bytes"} | {"ledger.peak", "estimation.peak_rank"})
+
+
+class Result:
+    """A value with the quantity that gave it and the arguments that went in."""
+
+    def __init__(self, id, quantity, arguments, value):
+        self.id, self.kind, self.function = id, quantity.kind, quantity.function
+        self.arguments, self.value = arguments, value
+
+    @property
+    def equation(self):
+        """The equation in words, as the function's docstring opens with it."""
+        return self.function.__doc__.split(":")[0]
+
+
+def evaluate(catalog, id, selection):
+    """The Result of a quantity for a selection {axis: record id or whole number}.
+
+    Raises UnknownId for an id that no record has, ArgumentError for a selection that lacks an axis, names one that is
+    not used, or gives a value for which the formula has no meaning.
+    """
+    if id not in QUANTITIES:
+        raise ArgumentError("quantity", id, "no such quantity; " + suggestion(id, QUANTITIES))
+    _refuse_unused(id, selection)
+    return _evaluate(catalog, id, selection)
+
+
+def axes(id):
+    """The axes that a quantity needs, and those that it can take: (needed, optional)."""
+    needed, optional = set(), set()
+    for source in QUANTITIES[id].arguments.values():
+        if source in QUANTITIES:
+            inner = axes(source)
+            needed |= inner[0]
+            optional |= inner[1]
+        elif source.endswith("?"):
+            optional.add(source[:-1])
+        else:
+            needed.add(source.split(":")[0])
+    return needed, optional
+
+
+def _refuse_unused(id, selection):
+    needed, optional = axes(id)
+    for axis in selection:
+        if axis not in needed | optional:
+            raise ArgumentError(axis, selection[axis], "%s does not use it; it takes %s" % (id, ", ".join(sorted(needed | optional))))
+    for axis in sorted(needed):
+        if axis not in selection:
+            raise ArgumentError(axis, None, "%s needs it" % id)
+
+
+def _evaluate(catalog, id, selection):
+    quantity = QUANTITIES[id]
+    arguments = {name: _argument(catalog, source, selection) for name, source in quantity.arguments.items()}
+    return Result(id, quantity, arguments, quantity.function(**arguments))
+
+
+def _argument(catalog, source, selection):
+    if source in QUANTITIES:
+        return _evaluate(catalog, source, selection).value
+    if source.endswith("?"):
+        return selection.get(source[:-1])
+    axis, _, field = source.partition(":")
+    record = selected(catalog, axis, selection[axis])
+    if isinstance(record, int):
+        return record
+    value = getattr(record, field)
+    if value is None:
+        reason = getattr(record, "not_modelled", None)
+        raise ArgumentError(axis, selection[axis], "not modelled: " + reason.en if reason else "has no %r" % field)
+    return value
+
+
+def selected(catalog, axis, choice):
+    """The record, or the number, that a choice on an axis stands for."""
+    if axis not in AXES:
+        raise ArgumentError("axis", axis, "no such axis; " + suggestion(axis, AXES))
+    file = AXES[axis]
+    if file is None:
+        if isinstance(choice, bool) or not isinstance(choice, int):
+            raise ArgumentError(axis, choice, "must be a whole number")
+        return choice
+    if axis == "parameters" and isinstance(choice, int):
+        return choice
+    return getattr(catalog, file)[choice]

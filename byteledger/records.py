@@ -1,0 +1,192 @@
+"""What a record of each file of data/ holds. The key above a record is its id and is never repeated inside it.
+
+Units stand in the key names. Everything is strict: no unknown key, no text where a number belongs.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=64)]
+# An axis ("parameters"), a quantity ("ledger.weights"), or a field of the row's record ("ledger:weights").
+ColumnId = Annotated[str, StringConstraints(pattern=r"^[a-z_]+([.:][a-z_]+)?$")]
+Date = Annotated[str, StringConstraints(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
+Url = Annotated[str, StringConstraints(pattern=r"^https://[^\s<>\"]+$")]
+# No state of any published recipe takes more than 8 bytes; 16 leaves room for a sum such as 2 + 4.
+StateBytes = Annotated[int | float, Field(ge=0, le=16)]
+ParameterCount = Annotated[int, Field(ge=1, le=10**15)]
+Group = Literal["weights", "gradients", "optimizer"]
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Bilingual(Record):
+    """Words that stand on a page, in both languages."""
+
+    zh: Text
+    en: Text
+
+
+class Chapter(Record):
+    """A page of the site: id.md in both languages."""
+
+    title: Bilingual
+    number: Annotated[int, Field(ge=1, le=99)] | None = None
+    claims: list[Id] = []  # the first part of the ids of the claims that stand on it
+
+
+class Dtype(Record):
+    """A number format."""
+
+    name: Text
+    bits: Annotated[int, Field(ge=1, le=128)]
+    source: list[Id]
+
+
+class Parameters(Record):
+    """A nominal parameter count."""
+
+    count: ParameterCount
+    reading: Bilingual
+    source: list[Id]
+
+
+class State(Record):
+    """A state of training that takes bytes for every parameter."""
+
+    name: Bilingual
+    symbol: Text
+    group: Group
+    formats: list[Id]
+    role: Bilingual
+    source: list[Id]
+
+
+class Ledger(Record):
+    """A recipe: bytes per parameter of each state, and who uses it."""
+
+    name: Bilingual
+    weights: StateBytes
+    gradients: StateBytes
+    master_weights: StateBytes
+    first_moment: StateBytes
+    second_moment: StateBytes
+    used_by: Bilingual
+    note: Bilingual | None = None
+    source: list[Id]
+
+
+class Strategy(Record):
+    """What a data-parallel strategy divides over its ranks, and what it gathers while it computes."""
+
+    name: Text
+    framework: Text
+    shards: list[Group] | None = None  # absent: no model for it, and not_modelled says why
+    divides_over: Literal["world", "shard_group"] = "world"
+    gathers: Literal["none", "layer", "model"] | None = None
+    not_modelled: Bilingual | None = None
+    scope: Bilingual | None = None  # in words what shards says, where there is no shards
+    replicates: Bilingual | None = None
+    intuition: Bilingual
+    claim: Id | None = None
+    source: list[Id]
+
+
+class Formula(Record):
+    """A formula as it is printed. computes names the function that evaluates it, where there is one."""
+
+    name: Bilingual
+    tex: Text
+    computes: Id | None = None
+    chapter: Id
+    source: list[Id]
+
+
+class Figure(Record):
+    """A key figure: a quantity for one selection, or a formula where the figure is a growth law."""
+
+    quantity: Id | None = None
+    selection: dict[str, Id | int] = {}
+    tex: Text | None = None
+    meaning: Bilingual
+    boundary: Bilingual
+    claim: Id
+    source: list[Id]
+
+
+class Reference(Record):
+    """A source. accessed is the day on which the record was checked."""
+
+    title: Text
+    authors: list[Text]
+    short: Text
+    year: Annotated[int, Field(ge=1950, le=2100)] | None = None
+    type: Literal["paper", "official", "guide", "code", "book", "source"]
+    url: Url | None = None
+    arxiv: Annotated[str, StringConstraints(pattern=r"^[0-9]{4}\.[0-9]{4,5}$")] | None = None
+    use: Bilingual
+    accessed: Date
+    whitepaper: bool = False  # one of the ten that the whitepaper lists
+
+
+class Term(Record):
+    """A word, a symbol or a unit: the only place where the words of tables and labels live."""
+
+    zh: Text
+    en: Text
+    kind: Literal["glossary", "symbol", "label", "tag", "basis", "settles", "chapter-of-source", "type"]
+    symbol: Text | None = None
+    definition: Bilingual | None = None
+    typical: Bilingual | None = None
+    unit: Bilingual | None = None
+
+
+class Claim(Record):
+    """An assertion that stands in the prose of both languages. What it needs besides follows from its tag."""
+
+    tag: Literal["docx", "external", "estimate", "limit", "measured"]
+    references: list[Id] = []
+    chapter_of_source: Id | None = None  # docx: the chapter of the source document
+    rests_on: list[Id] = []  # estimate: formulas
+    basis: Id | None = None  # estimate: on what it rests where that is no formula
+    settled_by: Id | None = None  # limit: what would settle it
+    verified_by: list[Annotated[str, StringConstraints(pattern=r"^tests/test_\w+\.py::test_\w+$")]] = []
+
+
+class Column(Record):
+    """A column of a table in a unit of its own."""
+
+    column: ColumnId
+    unit: Literal["GB", "GiB"] = "GB"
+
+
+class Table(Record):
+    """A table: the product of its axes and a list of columns."""
+
+    title: Bilingual
+    note: Bilingual | None = None
+    rows: dict[str, list[Id | int] | Literal["all"]]
+    across: dict[str, list[Id | int]] = {}
+    fixed: dict[str, Id | int] = {}
+    columns: list[ColumnId | Column]
+    total: bool = False
+    source: list[Id]
+
+
+FILES = {
+    "chapters": Chapter,
+    "claims": Claim,
+    "dtypes": Dtype,
+    "figures": Figure,
+    "formulas": Formula,
+    "ledgers": Ledger,
+    "parameters": Parameters,
+    "references": Reference,
+    "states": State,
+    "strategies": Strategy,
+    "tables": Table,
+    "terms": Term,
+}

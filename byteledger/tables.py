@@ -1,0 +1,153 @@
+"""Tables from data: what tables.yaml asks for, as cells that hold full values. No language, no rounding, no HTML.
+
+A column is an axis of the table ("parameters", "world_size"), a quantity ("ledger.weights"), or a field of the row's
+record ("parameters:reading"). `across` repeats each quantity that depends on its axis, once for each of its values.
+"""
+
+from itertools import product
+
+from . import distributed, quantities
+from .arguments import ArgumentError
+from .nearest import suggestion
+
+# Fields that follow from a record but stand in none, by axis.
+DERIVED = {
+    ("state", "bytes"): "the bytes that the state's formats take",
+    ("state", "in_ledger"): "the bytes that the state takes in the fixed ledger",
+    ("strategy", "scope"): "the groups of state that are divided",
+    ("strategy", "replicates"): "the groups of state that every rank holds whole",
+    ("strategy", "per_rank"): "bytes per rank as a formula",
+    ("figure", "figure"): "the figure itself",
+}
+
+
+BYTES_PER_PARAMETER = {("state", "bytes"), ("state", "in_ledger")} | {
+    ("ledger", state) for state in ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+}
+
+
+class Heading:
+    """A column as it comes out: its id, the quantity's kind or None for words, its unit, and its value of `across`."""
+
+    def __init__(self, id, kind=None, unit=None, across=None):
+        self.id, self.kind, self.unit, self.across = id, kind, unit, across
+
+
+class Row:
+    """One row: its selection and a cell for each heading. A cell is a Result, a record's field, or None."""
+
+    def __init__(self, selection, cells, claim=None, total=False):
+        self.selection, self.cells, self.claim, self.total = selection, cells, claim, total
+
+
+class Rendered:
+    """A table with its headings and rows."""
+
+    def __init__(self, id, record, headings, rows):
+        self.id, self.record, self.headings, self.rows = id, record, headings, rows
+
+
+def evaluate(catalog, id):
+    """The Rendered table. Raises UnknownId or ArgumentError where data does not give it."""
+    record = catalog.tables[id]
+    headings = _headings(catalog, record)
+    rows = [_row(catalog, record, headings, selection) for selection in _selections(catalog, record)]
+    if record.total:
+        rows.append(_total(catalog, record, headings))
+    return Rendered(id, record, headings, rows)
+
+
+def _selections(catalog, record):
+    axes = []
+    for axis, choices in record.rows.items():
+        if choices == "all":
+            choices = list(getattr(catalog, quantities.AXES[axis] or "", ())) if axis in quantities.AXES else None
+            if axis == "symbol":
+                choices = [id for id in choices if catalog.terms[id].kind == "symbol"]
+        if not choices:
+            raise ArgumentError("rows", axis, "gives no row")
+        for choice in choices:
+            quantities.selected(catalog, axis, choice)
+        axes.append([(axis, choice) for choice in choices])
+    for axis, choice in record.fixed.items():
+        quantities.selected(catalog, axis, choice)
+    return [{**record.fixed, **dict(combination)} for combination in product(*axes)]
+
+
+def _headings(catalog, record):
+    headings = []
+    for column in record.columns:
+        id, unit = (column, "GB") if isinstance(column, str) else (column.column, column.unit)
+        if id in quantities.QUANTITIES:
+            kind = quantities.QUANTITIES[id].kind
+            needed, optional = quantities.axes(id)
+            across = [axis for axis in record.across if axis in needed | optional]
+            for value in product(*(record.across[axis] for axis in across)):
+                headings.append(Heading(id, kind, unit if kind == "bytes" else None, dict(zip(across, value))))
+        else:
+            axis, _, field = id.partition(":")
+            if axis not in record.rows:
+                raise ArgumentError("columns", id, "is no quantity, and its axis is not in rows")
+            kind = "bytes per parameter" if (axis, field) in BYTES_PER_PARAMETER else None
+            headings.append(Heading(id, kind))
+    return headings
+
+
+def _row(catalog, record, headings, selection):
+    cells = [_cell(catalog, heading, selection) for heading in headings]
+    first = quantities.selected(catalog, *next((axis, selection[axis]) for axis in record.rows))
+    return Row(selection, cells, getattr(first, "claim", None))
+
+
+def _cell(catalog, heading, selection):
+    if heading.id in quantities.QUANTITIES:
+        needed, optional = quantities.axes(heading.id)
+        chosen = {**selection, **(heading.across or {})}
+        chosen = {axis: value for axis, value in chosen.items() if axis in needed | optional}
+        strategy = catalog.strategies[chosen["strategy"]] if "strategy" in chosen else None
+        if strategy and strategy.shards is None:
+            return None  # not modelled: the page says so in words
+        if strategy and strategy.divides_over == "world":
+            chosen.pop("replicas", None)
+        if heading.id == "distributed.shard_group" and not strategy.shards:
+            return None  # nothing is divided
+        return quantities.evaluate(catalog, heading.id, chosen)
+    axis, _, field = heading.id.partition(":")
+    choice = selection[axis]
+    if not field:
+        return choice
+    record = quantities.selected(catalog, axis, choice)
+    if (axis, field) in DERIVED:
+        return derived(catalog, axis, field, choice, record, selection)
+    if not hasattr(record, field):
+        raise ArgumentError("columns", heading.id, "no such field; " + suggestion(field, type(record).model_fields))
+    return getattr(record, field)
+
+
+def derived(catalog, axis, field, choice, record, selection):
+    """The value of a derived field; see DERIVED."""
+    if field == "bytes":
+        sizes = [catalog.dtypes[dtype].bits / 8 for dtype in record.formats]
+        return min(sizes), max(sizes)
+    if field == "in_ledger":
+        return getattr(catalog.ledgers[selection["ledger"]], choice)
+    if field == "figure":
+        return quantities.evaluate(catalog, record.quantity, record.selection) if record.quantity else record.tex
+    if field in ("scope", "replicates") and getattr(record, field):
+        return getattr(record, field)  # told in words where the groups do not say it
+    if record.shards is None:
+        return None
+    if field == "replicates":
+        return tuple(group for group in distributed.GROUPS if group not in record.shards)
+    return tuple(group for group in distributed.GROUPS if group in record.shards)  # scope, per_rank
+
+
+def _total(catalog, record, headings):
+    """The last row: the ledger's sum under the column of its states."""
+    cells = []
+    for heading in headings:
+        if heading.id == "state:in_ledger":
+            cells.append(quantities.evaluate(catalog, "ledger.bytes_per_parameter", {"ledger": record.fixed["ledger"]}))
+        else:
+            cells.append(None)
+    return Row(record.fixed, cells, total=True)

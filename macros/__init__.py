@@ -1,0 +1,1 @@
+"""From numbers to marks on a page. No arithmetic beyond formatting."""

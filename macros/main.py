@@ -1,0 +1,51 @@
+"""mkdocs-macros' entry: registers the macros, nothing else.
+
+A file, not a package: mkdocs-macros executes it anew for each build, and the lines below make it read changed modules,
+so that `mkdocs serve` follows an edit of data/, byteledger/ or macros/.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+for _name in [n for n in sys.modules if n.split(".")[0] == "byteledger" or n in ("macros.text", "macros.tables", "macros.pages", "macros.marks")]:
+    del sys.modules[_name]
+
+from mkdocs.exceptions import Abort  # noqa: E402
+
+from byteledger import catalog as catalogs  # noqa: E402
+from macros import katex, pages  # noqa: E402
+from macros.marks import Marks  # noqa: E402
+
+
+ROOT = Path(catalogs.__file__).resolve().parent.parent
+
+
+def define_env(env):
+    """Reads and checks data/ and the pages, then offers the macros."""
+    language = env.conf["extra"]["language"]
+    if os.environ.get("SITE_URL"):
+        root = os.environ["SITE_URL"].rstrip("/") + "/"
+        env.conf["site_url"] = root if language == "zh" else root + language + "/"
+    try:
+        catalog = catalogs.load()
+    except catalogs.DataError as error:
+        raise Abort("data/ is not sound:\n%s" % error) from error
+    faults = pages.faults(catalog)
+    if faults:
+        raise Abort("the pages are not sound:\n%s" % "\n".join(map(str, faults)))
+
+    marks = Marks(catalog, language, env)
+    for name in pages.NAMES:
+        env.macro(getattr(marks, name), name)
+
+
+def on_post_build(env):
+    """Lays in what other projects publish: KaTeX's style sheet and fonts, and the shim for search from file://."""
+    site = Path(env.conf["site_dir"])
+    katex.copy_assets(site)
+    for name in ("iframe-worker.js", "LICENSE"):
+        target = site / "assets" / "iframe-worker" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "third_party" / "iframe-worker" / name, target)

@@ -1,0 +1,363 @@
+"""The macros: what a page writes between <%= and %>."""
+
+import re
+
+from byteledger import quantities
+
+from . import katex, pages, tables
+from .text import derivation, escape, escape_inline, phrase, words
+
+
+class Marks:
+    """The macros of one language, over one Catalog. A method per macro."""
+
+    def __init__(self, catalog, language, env):
+        self.catalog, self.language, self._env = catalog, language, env
+        self._numbers = _formula_numbers(catalog)
+
+    # --- where things are
+
+    @property
+    def _here(self):
+        file = getattr(self._env.page, "file", None)
+        return file.src_uri if file else self._env.page.path
+
+    @property
+    def _up(self):
+        return "../" * self._here.count("/")
+
+    def _href(self, page, anchor=""):
+        """A link to a page of this language as the built site names it."""
+        return "%s%s.html%s" % (self._up, page, "#" + anchor if anchor else "")
+
+    def _label(self, id):
+        return tables.words_of(self.catalog.terms[id], self.language)
+
+    def _colon(self):
+        return "：" if self.language == "zh" else ": "
+
+    def _list(self, items):
+        return ("、" if self.language == "zh" else ", ").join(items)
+
+    # --- claims
+
+    def claim(self, id):
+        """The mark of a claim: its evidence tag in a word, and its permalink."""
+        return self._claim_mark(id, id)
+
+    def _claim_mark(self, id, anchor=None, href=None):
+        claim = self.catalog.claims[id]
+        title = " · ".join([self._label(claim.tag), id] + [self.catalog.references[r].short for r in claim.references])
+        return '<a class="claim claim--%s"%s href="%s" title="%s" data-search-exclude>%s</a>' % (
+            claim.tag,
+            ' id="%s"' % escape(anchor) if anchor else "",
+            escape(href or "#" + id),
+            escape(title),
+            escape(self._label("short." + claim.tag)),
+        )
+
+    def evidence_tags(self):
+        """The five tags as a table: what each is called, what it means, how many claims carry it."""
+        rows = []
+        for tag in ("docx", "external", "estimate", "limit", "measured"):
+            count = sum(claim.tag == tag for claim in self.catalog.claims.values())
+            rows.append(
+                '<tr><th scope="row" id="tag.%s"><span class="claim claim--%s">%s</span> %s</th><td>%s</td><td class="number">%d</td></tr>'
+                % (
+                    tag,
+                    tag,
+                    escape(self._label("short." + tag)),
+                    escape(self._label(tag)),
+                    escape(words(self.catalog.terms[tag].definition, self.language)),
+                    count,
+                )
+            )
+        return (
+            '<figure class="table" id="table.evidence-tags"><div class="table-scroll" role="region" tabindex="0" aria-labelledby="caption.evidence-tags">'
+            '<table class="data"><caption id="caption.evidence-tags"><a class="permalink" href="#table.evidence-tags" title="%s">%s</a> <span class="title">%s</span></caption>'
+            '<thead><tr><th scope="col">%s</th><th scope="col">%s</th><th scope="col" class="number">%s</th></tr></thead><tbody>%s</tbody></table></div></figure>'
+            % (
+                escape(self._label("label.permalink")),
+                escape(self._label("label.table")),
+                escape(self._label("label.evidence_tags")),
+                escape(self._label("label.tag")),
+                escape(self._label("column.meaning")),
+                escape(self._label("label.claims_count")),
+                "".join(rows),
+            )
+        )
+
+    def claims_index(self):
+        """Every claim by chapter, in its own words, with what it rests on."""
+        out = [self._filter()]
+        statements = self.statements()
+        for chapter, record in self.catalog.chapters.items():
+            ids = [id for id in self.catalog.claims if self.catalog.chapter_of_claim(id) == chapter]
+            if not ids:
+                continue
+            out.append("## %s { #claims.%s }" % (self._chapter_title(chapter), chapter))
+            out.extend(self._entry(id, statements[id], chapter) for id in ids)
+        return "\n\n".join(out)
+
+    def _chapter_title(self, chapter):
+        record = self.catalog.chapters[chapter]
+        number = "%d. " % record.number if record.number else ""
+        return number + escape_inline(words(record.title, self.language))
+
+    def _filter(self):
+        def options(pairs):
+            everything = '<option value="">%s</option>' % escape(self._label("label.all"))
+            return everything + "".join('<option value="%s">%s</option>' % (escape(v), escape(t)) for v, t in pairs)
+
+        tags = [(tag, self._label(tag)) for tag in ("docx", "external", "estimate", "limit", "measured")]
+        chapters = [
+            (chapter, words(record.title, self.language)) for chapter, record in self.catalog.chapters.items() if record.claims
+        ]
+        cited = sorted({r for claim in self.catalog.claims.values() for r in claim.references})
+        references = [(id, self.catalog.references[id].short) for id in cited]
+        controls = "".join(
+            '<label>%s <select data-filter="%s">%s</select></label>' % (escape(self._label("label." + name)), name, options(pairs))
+            for name, pairs in (("tag", tags), ("chapter", chapters), ("references", references))
+        )
+        return '<form class="claims-filter" aria-label="%s" hidden data-search-exclude>%s<output>%d</output> %s</form>' % (
+            escape(self._label("label.filter")),
+            controls,
+            len(self.catalog.claims),
+            escape(self._label("label.shown")),
+        )
+
+    def _entry(self, id, statement, chapter):
+        claim = self.catalog.claims[id]
+        facts = []
+
+        def fact(label, items):
+            if items:
+                facts.append("<span>%s%s%s</span>" % (escape(self._label(label)), self._colon(), self._list(items)))
+
+        fact("label.chapter_of_source", [escape(self._label(claim.chapter_of_source))] if claim.chapter_of_source else [])
+        fact("label.references", [self._reference_link(r) for r in claim.references])
+        fact(
+            "label.rests_on",
+            [
+                '<a href="%s">%s</a>' % (self._href(self.catalog.formulas[f].chapter, "eq." + f), escape(words(self.catalog.formulas[f].name, self.language)))
+                for f in claim.rests_on
+            ],
+        )
+        fact("label.basis", [escape(self._label(claim.basis))] if claim.basis else [])
+        fact("label.settled_by", [escape(self._label(claim.settled_by))] if claim.settled_by else [])
+        fact("label.verified_by", ["<code>%s</code>" % escape(t.split("/", 1)[1]) for t in claim.verified_by])
+        return (
+            '<div class="claim-entry" id="claim.%s" data-tag="%s" data-chapter="%s" data-references="%s" markdown="1">\n\n'
+            "%s <a class=\"claim-id\" href=\"%s\"><code>%s</code></a>\n\n%s\n\n"
+            '<p class="claim-facts">%s</p>\n\n</div>'
+        ) % (
+            escape(id),
+            claim.tag,
+            chapter,
+            escape(" ".join(claim.references)),
+            self._claim_mark(id, href="#claim." + id),
+            escape(self._href(chapter, id)),
+            escape(id),
+            statement,
+            " ".join(facts),
+        )
+
+    def statements(self):
+        """{claim: its words as Markdown, macros rendered, links as from the page that is being rendered}."""
+        found = {}
+        for name, page in pages.read(self.language).items():
+            for id, (_, text) in page.claims.items():
+                found[id] = self._moved(self._rendered(text), name)
+            for call in page.calls:
+                if call.name == "table":
+                    for id, text in tables.row_words(self.catalog, call.first, self.language).items():
+                        found[id] = escape_inline(text)
+        return found
+
+    def _rendered(self, text):
+        return self._env.env.from_string(text).render(self._env.variables)
+
+    def _moved(self, text, origin):
+        """Markdown links of a text from another page, as this page must write them."""
+
+        def link(match):
+            page, anchor = match[2] or origin, match[3] or ""
+            return "%s%s%s%s)" % (match[1], self._up, page, anchor)
+
+        return re.sub(r"(\]\()(?![a-z]+:|\.\./)([\w./-]+\.md)?(#[^)\s]*)?\)", link, text)
+
+    def attributed(self):
+        """All that is attributed to the source document, by its chapters."""
+        statements = self.statements()
+        out = []
+        for term, record in self.catalog.terms.items():
+            if record.kind != "chapter-of-source":
+                continue
+            ids = [id for id, claim in self.catalog.claims.items() if claim.chapter_of_source == term]
+            if not ids:
+                continue
+            out.append("## %s { #attributed.%s }" % (escape_inline(self._label(term)), term.removeprefix("source-")))
+            out.append(
+                "\n".join("- %s [`%s`](%s%s.md#%s)" % (statements[id], id, self._up, self.catalog.chapter_of_claim(id), id) for id in ids)
+            )
+        return "\n\n".join(out)
+
+    # --- numbers, formulas, tables
+
+    def value(self, quantity, unit=None, **selection):
+        """A number with its unit, linked to the section that derives it; the formula with its values in its title."""
+        result = quantities.evaluate(self.catalog, quantity, selection)
+        return '<a class="value" href="%s" title="%s">%s</a>' % (
+            escape(self._href(*self._home(quantity))),
+            escape(derivation(result)),
+            escape_inline(phrase(result.value, result.kind, unit)),
+        )
+
+    def _home(self, quantity):
+        formula = self.catalog.formulas.get(quantity) or self.catalog.formulas.get(HOMES.get(quantity))
+        if formula:
+            return formula.chapter, "eq." + (quantity if quantity in self.catalog.formulas else HOMES[quantity])
+        return quantity.split(".")[0], ""
+
+    def formula(self, id):
+        """A numbered formula with its permalink."""
+        record = self.catalog.formulas[id]
+        return (
+            '<div class="formula" id="eq.%s" role="group" aria-label="%s">%s'
+            '<a class="formula-number permalink" href="#eq.%s" title="%s">(%s)</a></div>'
+        ) % (
+            escape(id),
+            escape(self._label("label.formula") + " " + self._numbers[id] + " " + words(record.name, self.language)),
+            katex.render(record.tex.strip(), display=True),
+            escape(id),
+            escape(self._label("label.permalink")),
+            self._numbers[id],
+        )
+
+    def table(self, id):
+        """A table of tables.yaml."""
+        return tables.render(self.catalog, id, self.language, lambda claim: self._claim_mark(claim, claim), self._up)
+
+    def tables_index(self):
+        """Every table with a link to where it stands."""
+        where = {
+            call.first: name.removesuffix(".md")
+            for name, page in pages.read(self.language).items()
+            for call in page.calls
+            if call.name == "table" and name != "index.md"
+        }
+        return "\n".join(
+            "- [%s](%s%s.md#table.%s)%s%s"
+            % (
+                escape_inline(words(record.title, self.language)),
+                self._up,
+                where[id],
+                id,
+                "：" if self.language == "zh" else ": ",
+                self._chapter_title(where[id]),
+            )
+            for id, record in self.catalog.tables.items()
+            if id in where
+        )
+
+    # --- words and sources
+
+    def term(self, id, text=None):
+        """A term linked to its glossary entry, with the definition at hand."""
+        record = self.catalog.terms[id]
+        return '<a class="term" href="%s" title="%s">%s</a>' % (
+            escape(self._href("glossary", "term." + id)),
+            escape(words(record.definition, self.language)),
+            escape_inline(text or re.split("[（(]", self._label(id))[0].strip()),
+        )
+
+    def glossary(self):
+        """The glossary as a list of definitions."""
+        entries = []
+        for id, record in self.catalog.terms.items():
+            if record.kind == "glossary":
+                other = tables.words_of(record, "en" if self.language == "zh" else "zh")
+                aside = ' <span class="other-language" lang="%s">%s</span>' % ("en" if self.language == "zh" else "zh-CN", escape(other))
+                entries.append(
+                    '<dt id="term.%s"><a class="permalink" href="#term.%s" title="%s">%s</a>%s</dt><dd>%s</dd>'
+                    % (
+                        escape(id),
+                        escape(id),
+                        escape(self._label("label.permalink")),
+                        escape(self._label(id)),
+                        aside if other != self._label(id) else "",
+                        escape(words(record.definition, self.language)),
+                    )
+                )
+        return '<dl class="glossary">%s</dl>' % "".join(entries)
+
+    def cite(self, id):
+        """A source by its short name, linked to its entry in the references."""
+        return self._reference_link(id, escape_inline(self.catalog.references[id].short))
+
+    def _reference_link(self, id, shown=None):
+        reference = self.catalog.references[id]
+        return '<a class="cite" href="%s" title="%s">%s</a>' % (
+            escape(self._href("references", "ref." + id)),
+            escape(reference.title),
+            shown or escape(reference.short),
+        )
+
+    def reference_list(self, which):
+        """The sources: `whitepaper` the ten of the whitepaper, `data` the others; each with the claims that rest on it."""
+        out = []
+        for id, reference in self.catalog.references.items():
+            group = "source" if reference.type == "source" else "whitepaper" if reference.whitepaper else "data"
+            if group != which:
+                continue
+            ids = [c for c, claim in self.catalog.claims.items() if id in claim.references]
+            title = escape(reference.title)
+            if reference.url:
+                title = '<a href="%s" rel="noopener">%s</a>' % (escape(reference.url), title)
+            year = " (%d)" % reference.year if reference.year else ""
+            claims = self._list(
+                '<a href="%s"><code>%s</code></a>' % (escape(self._href(self.catalog.chapter_of_claim(c), c)), escape(c)) for c in ids
+            )
+            out.append(
+                '<div class="reference" id="ref.%s"><p class="reference-title"><a class="permalink" href="#ref.%s" title="%s">#</a> '
+                '<cite>%s</cite>%s</p><p class="reference-by">%s</p><p>%s · %s%s%s · %s <time datetime="%s">%s</time></p><p class="claim-facts">%s</p></div>'
+                % (
+                    escape(id),
+                    escape(id),
+                    escape(self._label("label.permalink")),
+                    title,
+                    year,
+                    escape(", ".join(reference.authors)),
+                    escape(self._label("type." + reference.type)),
+                    escape(self._label("label.use")),
+                    self._colon(),
+                    escape(words(reference.use, self.language)),
+                    escape(self._label("label.accessed")),
+                    reference.accessed,
+                    reference.accessed,
+                    (escape(self._label("label.claims_resting")) + self._colon() + claims) if ids else escape(self._label("label.no_claims")),
+                )
+            )
+        return "\n\n".join(out)
+
+
+# Quantities that have no formula of their own: the formula that shows where they come from.
+HOMES = {
+    "ledger.weights_bytes": "ledger.weights",
+    "ledger.bytes_per_parameter": "ledger.persistent",
+    "ledger.optimizer": "ledger.persistent",
+    "distributed.weights": "distributed.persistent",
+    "distributed.gradients": "distributed.persistent",
+    "distributed.optimizer": "distributed.persistent",
+    "distributed.shard_group": "distributed.persistent",
+    "distributed.gathered_weights": "ledger.weights",
+}
+
+
+def _formula_numbers(catalog):
+    """{formula: '2.1'}: the chapter's number, and the formula's place in it."""
+    numbers, counts = {}, {}
+    for id, record in catalog.formulas.items():
+        counts[record.chapter] = counts.get(record.chapter, 0) + 1
+        numbers[id] = "%s.%d" % (catalog.chapters[record.chapter].number, counts[record.chapter])
+    return numbers

@@ -1,0 +1,136 @@
+"""Checks a built site as a reader's browser would find it: links, anchors, images, ids, and both languages alike.
+
+    python scripts/check_site.py [site]
+
+MkDocs checks Markdown links only; this checks what came out, raw HTML included.
+"""
+
+import re
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+LEFT_OVER = re.compile(r"<%[=%#]|%%>|&lt;%=|Macro (Syntax|Rendering) Error")
+VOID_LINKS = ("mailto", "tel", "javascript", "data")
+
+
+class Document(HTMLParser):
+    """The ids, links, assets and headings of one page."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.ids, self.links, self.assets, self.headings = Counter(), [], [], []
+        self.claims, self.images_without_words = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        line = self.getpos()[0]
+        if attributes.get("id"):
+            self.ids[attributes["id"]] += 1
+        if re.fullmatch("h[1-6]", tag) and attributes.get("id"):
+            self.headings.append((int(tag[1]), attributes["id"]))
+        if tag == "a" and "claim" in (attributes.get("class") or "").split() and attributes.get("id"):
+            self.claims.append(attributes["id"])
+        if tag in ("a", "area") and attributes.get("href") is not None:
+            self.links.append((attributes["href"], line))
+        if tag == "link" and "alternate" not in (attributes.get("rel") or "") and attributes.get("rel") != "canonical":
+            self.assets.append((attributes.get("href"), line))
+        if tag in ("img", "script", "iframe", "source", "video", "audio", "embed") and attributes.get("src"):
+            self.assets.append((attributes["src"], line))
+        if tag == "img" and attributes.get("alt") is None:
+            self.images_without_words.append(line)
+
+
+def faults(site):
+    """Every fault of the site, as lines."""
+    site = Path(site)
+    documents = {}
+    found = []
+    for path in sorted(site.rglob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        documents[path] = Document(text)
+        for match in LEFT_OVER.finditer(text):
+            found.append("%s:%d: a macro was left over: %r" % (path.relative_to(site), text.count("\n", 0, match.start()) + 1, match[0]))
+    for path, document in documents.items():
+        found.extend("%s%s" % (path.relative_to(site), fault) for fault in _page(site, path, document, documents))
+    found.extend(_styles(site))
+    found.extend(_languages(site, documents))
+    return found
+
+
+def _page(site, path, document, documents):
+    for id, count in document.ids.items():
+        # Material draws its navigation toggles twice on purpose; an id of ours stands once.
+        if count > 1 and not id.startswith("__"):
+            yield ": id %r stands %d times" % (id, count)
+    for line in document.images_without_words:
+        yield ":%d: an image without alt" % line
+    for href, line in document.assets:
+        fault = _target(site, path, href, documents, asset=True)
+        if fault:
+            yield ":%d: %s" % (line, fault)
+    for href, line in document.links:
+        fault = _target(site, path, href, documents)
+        if fault:
+            yield ":%d: %s" % (line, fault)
+
+
+def _target(site, path, href, documents, asset=False):
+    parts = urlsplit(href or "")
+    if parts.scheme in VOID_LINKS:
+        return None
+    if parts.scheme or parts.netloc:
+        return "asset %r is on another host" % href if asset else None
+    if path.name == "404.html" and parts.path.startswith("/"):
+        return None  # served for any address, so its links are absolute
+    target = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
+    if not target.is_relative_to(site.resolve()) and parts.path:
+        return "link %r leads out of the site" % href
+    if target.is_dir():
+        target = target / "index.html"
+    if not target.exists():
+        return "link %r leads nowhere" % href
+    known = documents.get(target) or documents.get(site / target.relative_to(site.resolve())) if parts.fragment and target.suffix == ".html" else None
+    if known is not None and unquote(parts.fragment) not in known.ids:
+        return "link %r: no such anchor on %s" % (href, target.name)
+    return None
+
+
+def _styles(site):
+    for path in sorted(site.rglob("*.css")):
+        text = path.read_text(encoding="utf-8")
+        for url in re.findall(r"url\(\s*[\"']?([^\"')]+)", text):
+            if url.startswith("data:") or url.startswith("#"):
+                continue
+            if re.match(r"https?:|//", url):
+                yield "%s: %r is on another host" % (path.relative_to(site), url)
+            elif not (path.parent / url.split("?")[0].split("#")[0]).exists():
+                yield "%s: %r leads nowhere" % (path.relative_to(site), url)
+
+
+def _languages(site, documents):
+    english = site / "en"
+    if not english.is_dir():
+        yield "en/ is missing"
+        return
+    for path, zh in documents.items():
+        if path.is_relative_to(english) or path.name == "404.html":
+            continue
+        name = path.relative_to(site)
+        en = documents.get(english / name)
+        if en is None:
+            yield "en/%s is missing" % name
+            continue
+        if zh.headings != en.headings:
+            yield "%s: headings differ between the languages: %s" % (name, sorted(set(zh.headings) ^ set(en.headings)) or "their order")
+        if zh.claims != en.claims:
+            yield "%s: claims differ between the languages: %s" % (name, sorted(set(zh.claims) ^ set(en.claims)) or "their order")
+
+
+if __name__ == "__main__":
+    found = faults(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent / "site")
+    print("\n".join(found) or "the site is sound")
+    sys.exit(1 if found else 0)

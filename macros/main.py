@@ -12,7 +12,7 @@ from pathlib import Path
 for _name in [n for n in sys.modules if n.split(".")[0] == "byteledger" or n in ("macros.text", "macros.tables", "macros.pages", "macros.marks")]:
     del sys.modules[_name]
 
-from mkdocs.exceptions import Abort  # noqa: E402
+from mkdocs.exceptions import PluginError  # noqa: E402
 
 from byteledger import catalog as catalogs  # noqa: E402
 from macros import katex, pages  # noqa: E402
@@ -31,10 +31,10 @@ def define_env(env):
     try:
         catalog = catalogs.load()
     except catalogs.DataError as error:
-        raise Abort("data/ is not sound:\n%s" % error) from error
+        raise PluginError("data/ is not sound:\n%s" % error) from error
     faults = pages.faults(catalog)
     if faults:
-        raise Abort("the pages are not sound:\n%s" % "\n".join(map(str, faults)))
+        raise PluginError("the pages are not sound:\n%s" % "\n".join(map(str, faults)))
 
     marks = Marks(catalog, language, env)
     for name in pages.NAMES:

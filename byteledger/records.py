@@ -176,7 +176,17 @@ class Table(Record):
     source: list[Id]
 
 
+class Change(Record):
+    """A change of the data: what, why, and which published figures moved, as golden.Change words them."""
+
+    date: Date
+    what: Bilingual
+    why: Bilingual
+    moved: list[Text]
+
+
 FILES = {
+    "changes": Change,
     "chapters": Chapter,
     "claims": Claim,
     "dtypes": Dtype,

@@ -21,9 +21,8 @@ DERIVED = {
 }
 
 
-BYTES_PER_PARAMETER = {("state", "bytes"), ("state", "in_ledger")} | {
-    ("ledger", state) for state in ("weights", "gradients", "master_weights", "first_moment", "second_moment")
-}
+STATES = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+BYTES_PER_PARAMETER = {("state", "bytes"), ("state", "in_ledger")} | {("ledger", state) for state in STATES}
 
 
 class Heading:
@@ -130,16 +129,24 @@ def derived(catalog, axis, field, choice, record, selection):
         sizes = [catalog.dtypes[dtype].bits / 8 for dtype in record.formats]
         return min(sizes), max(sizes)
     if field == "in_ledger":
-        return getattr(catalog.ledgers[selection["ledger"]], choice)
+        return state_in_ledger(catalog.ledgers[selection["ledger"]], choice)
     if field == "figure":
         return quantities.evaluate(catalog, record.quantity, record.selection) if record.quantity else record.tex
     if field in ("scope", "replicates") and getattr(record, field):
         return getattr(record, field)  # told in words where the groups do not say it
     if record.shards is None:
         return None
-    if field == "replicates":
-        return tuple(group for group in distributed.GROUPS if group not in record.shards)
-    return tuple(group for group in distributed.GROUPS if group in record.shards)  # scope, per_rank
+    if field == "per_rank":
+        terms = zip(("b_w N", "b_g N", "K N"), distributed.GROUPS)
+        return " + ".join(term + (" / d" if group in record.shards else "") for term, group in terms)
+    return tuple(group for group in distributed.GROUPS if (group in record.shards) == (field == "scope"))
+
+
+def state_in_ledger(ledger, state):
+    """The bytes per parameter that a ledger gives a state."""
+    if state not in STATES:
+        raise ArgumentError("state", state, "no ledger has such a key; " + suggestion(state, STATES))
+    return getattr(ledger, state)
 
 
 def _total(catalog, record, headings):

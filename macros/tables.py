@@ -1,9 +1,12 @@
 """Tables as HTML: a caption, scopes, right-aligned figures, the unit in the heading."""
 
+import html
+import re
+
 from byteledger import quantities, tables
 
 from . import katex
-from .text import amount, bare, derivation, escape, phrase, unit_of, words
+from .text import amount, bare, derivation, escape, escape_cell, phrase, unit_of, words
 
 
 def render(catalog, id, language, claim_mark, up=""):
@@ -25,6 +28,27 @@ def render(catalog, id, language, claim_mark, up=""):
             "</figure>",
         ]
     )
+
+
+def markdown(catalog, id, language):
+    """The table as Markdown, with the figures as they are printed: title, table, note, sources."""
+    view = _View(catalog, tables.evaluate(catalog, id), language, lambda claim: "")
+    record = view.table.record
+    lines = ["**%s**" % escape_cell(words(record.title, language)), ""]
+    headings = []
+    for heading in view.table.headings:
+        parts = [view.name_of(heading), view.across(heading) if heading.across else "", unit_of(heading.kind, heading.unit) if heading.kind else ""]
+        headings.append(", ".join(part for part in parts[:2] if part) + (" (%s)" % parts[2] if parts[2] else ""))
+    lines.append("| %s |" % " | ".join(map(escape_cell, headings)))
+    lines.append("|%s|" % "|".join("---:" if view.numeric(heading) else "---" for heading in view.table.headings))
+    for row in view.table.rows:
+        cells = [view.cell_in_markdown(heading, cell, row) for heading, cell in zip(view.table.headings, row.cells)]
+        lines.append("| %s |" % " | ".join(cells))
+    if record.note:
+        lines += ["", escape_cell(words(record.note, language))]
+    sources = ", ".join("%s%s" % (catalog.references[r].short, " <%s>" % catalog.references[r].url if catalog.references[r].url else "") for r in record.source)
+    lines += ["", escape_cell(view.label("label.source")) + ": " + sources.replace("|", "\\|")]
+    return "\n".join(lines)
 
 
 def row_words(catalog, id, language):
@@ -67,14 +91,16 @@ class _View:
 
     # --- headings
 
-    def heading(self, heading):
-        axis, _, field = heading.id.partition(":")
+    def name_of(self, heading):
+        _, _, field = heading.id.partition(":")
         if not field:
-            name = self.label(heading.id)
-        elif field in self.catalog.states:
-            name = words(self.catalog.states[field].name, self.language)
-        else:
-            name = self.label("column." + field)
+            return self.label(heading.id)
+        if field in self.catalog.states:
+            return words(self.catalog.states[field].name, self.language)
+        return self.label("column." + field)
+
+    def heading(self, heading):
+        name = self.name_of(heading)
         unit = unit_of(heading.kind, heading.unit) if heading.kind else ""
         return escape(name), '<span class="unit">%s</span>' % escape(unit) if unit else ""
 
@@ -158,7 +184,7 @@ class _View:
             joined = ("、" if self.language == "zh" else ", ").join(self.label("group." + group) for group in cell)
             return escape(joined or self.label("none"))
         if field == "per_rank":
-            return katex.render(per_rank(cell))
+            return katex.render(cell)
         if field == "gathers":
             return escape(self.label("gathers." + cell))
         return escape(bare(cell, "bytes per parameter") if isinstance(cell, (int, float)) else cell)
@@ -170,6 +196,15 @@ class _View:
             return escape(choice)
         return escape(name if isinstance(name, str) else words(name, self.language))
 
+    def cell_in_markdown(self, heading, cell, row):
+        axis, _, field = heading.id.partition(":")
+        if field in ("symbol", "per_rank") and cell is not None or (field == "figure" and isinstance(cell, str)):
+            return "$%s$" % cell.replace("|", r"\vert ")
+        if isinstance(cell, quantities.Result) and heading.id != "figure:figure":
+            return bare(cell.value, cell.kind, heading.unit)
+        shown = self.cell(heading, cell, row)[0]
+        return escape_cell(html.unescape(re.sub(r"<[^>]+>", "", shown)))
+
     def cells_in_words(self, row):
         for heading, cell in zip(self.table.headings, row.cells):
             if isinstance(cell, quantities.Result):
@@ -180,12 +215,6 @@ class _View:
                 yield self.heading(heading)[0] + ("：" if self.language == "zh" else ": ") + self.field(*heading.id.split(":"), cell)
             elif ":" not in heading.id and cell is not None:
                 yield self.name(heading.id, cell)
-
-
-def per_rank(shards):
-    """The bytes per rank of a strategy in TeX, from what it shards."""
-    divided = {group: r"/ d" if group in shards else "" for group in ("weights", "gradients", "optimizer")}
-    return r"b_w N%s + b_g N%s + K N%s" % (divided["weights"], divided["gradients"], divided["optimizer"])
 
 
 def words_of(term, language):

@@ -1,6 +1,7 @@
 """Numbers and words as they are printed: rounding happens here and nowhere else."""
 
 import html
+import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 LANGUAGES = ("zh", "en")
@@ -89,3 +90,8 @@ def escape(text):
 def escape_inline(text):
     """Text from data, safe inside a Markdown paragraph or table cell: nothing in it is read as markup."""
     return html.escape(" ".join(str(text).split()), quote=True).replace("&", "\0").translate(_MARKUP).replace("\0", "&")
+
+
+def escape_cell(text):
+    """Text from data in a table cell of plain Markdown: one line, and no sign that ends the cell or starts markup."""
+    return re.sub(r"([\\`*_\[\]<>|~#$]|(?<=<)%)", r"\\\1", " ".join(str(text).split()))

@@ -58,11 +58,27 @@ class Records(dict):
 
 
 class Catalog:
-    """The checked data: one attribute for each file of data/, a dict of records by id."""
+    """The checked data: one attribute for each file of data/, a dict of records by id.
 
-    def __init__(self, records):
+    source(file, id) gives a record as it is written, with the number of its first line.
+    """
+
+    def __init__(self, records, texts, positions):
         for file in FILES:
             setattr(self, file, records[file])
+        self._texts, self._positions = texts, positions
+
+    def source(self, file, id):
+        """(line, YAML) of a record."""
+        ids = list(getattr(self, file))
+        lines = self._texts[file].split("\n")
+        first = self._positions[file].line((id,))
+        following = ids[ids.index(id) + 1 :]
+        end = self._positions[file].line((following[0],)) - 1 if following else len(lines)
+        text = lines[first - 1 : end]
+        while text and (not text[-1].strip() or text[-1].startswith("#")):
+            text.pop()  # a comment before the next record belongs to that one
+        return first, "\n".join(text)
 
     def chapter_of_claim(self, id):
         """The id of the chapter on whose page a claim stands."""
@@ -84,20 +100,22 @@ def load(directory=DATA):
 def examine(directory=DATA):
     """(Catalog or None, faults): None where a file could not be made into records."""
     directory = Path(directory)
-    faults, records, positions, left_out = [], {}, {}, set()
+    faults, records, texts, positions, left_out = [], {}, {}, {}, set()
     for stray in sorted(directory.glob("*.y*ml")):
         if stray.suffix != ".yaml" or stray.stem not in FILES:
             faults.append(Fault(_shown(stray), 1, "", "unknown file", suggestion(stray.stem, FILES)))
     for file in FILES:
         path = directory / (file + ".yaml")
         if path.is_file():
-            records[file], positions[file], found, absent = _read(file, path.read_bytes())
+            content = path.read_bytes()
+            records[file], positions[file], found, absent = _read(file, content)
+            texts[file] = content.decode("utf-8-sig", "replace")
         else:
             records[file], positions[file], absent = {}, strict_yaml.Position({}), {None}
             found = [Fault(_shown(path), 1, "", "the file is missing", "restore it")]
         faults.extend(found)
         left_out |= {(file, id) for id in absent}
-    catalog = Catalog({file: Records(file, records[file]) for file in FILES})
+    catalog = Catalog({file: Records(file, records[file]) for file in FILES}, texts, positions)
     faults.extend(_cross(catalog, positions, left_out))
     return (None if faults else catalog), faults
 

@@ -100,11 +100,14 @@ FUNCTIONS = sorted(set(QUANTITIES) - {"ledger.weights_bytes"} | {"ledger.peak", 
 
 
 class Result:
-    """A value with the quantity that gave it and the arguments that went in."""
+    """A value with the quantity that gave it, the arguments that went in, and where each of them came from.
 
-    def __init__(self, id, quantity, arguments, value):
+    origins: argument -> Result of another quantity, or (file, id) of a record, or None for a number that was selected.
+    """
+
+    def __init__(self, id, quantity, arguments, origins, value):
         self.id, self.kind, self.function = id, quantity.kind, quantity.function
-        self.arguments, self.value = arguments, value
+        self.arguments, self.origins, self.value = arguments, origins, value
 
     @property
     def equation(self):
@@ -151,24 +154,29 @@ def _refuse_unused(id, selection):
 
 def _evaluate(catalog, id, selection):
     quantity = QUANTITIES[id]
-    arguments = {name: _argument(catalog, source, selection) for name, source in quantity.arguments.items()}
-    return Result(id, quantity, arguments, quantity.function(**arguments))
+    arguments, origins = {}, {}
+    for name, source in quantity.arguments.items():
+        if source in QUANTITIES:
+            origins[name] = _evaluate(catalog, source, selection)
+            arguments[name] = origins[name].value
+        else:
+            arguments[name], origins[name] = _selected_argument(catalog, source, selection)
+    return Result(id, quantity, arguments, origins, quantity.function(**arguments))
 
 
-def _argument(catalog, source, selection):
-    if source in QUANTITIES:
-        return _evaluate(catalog, source, selection).value
+def _selected_argument(catalog, source, selection):
+    """(value, origin) of an argument that is selected: a number itself, or a field of a record."""
     if source.endswith("?"):
-        return selection.get(source[:-1])
+        return selection.get(source[:-1]), None
     axis, _, field = source.partition(":")
     record = selected(catalog, axis, selection[axis])
     if isinstance(record, int):
-        return record
+        return record, None
     value = getattr(record, field)
     if value is None:
         reason = getattr(record, "not_modelled", None)
         raise ArgumentError(axis, selection[axis], "not modelled: " + reason.en if reason else "has no %r" % field)
-    return value
+    return value, (AXES[axis], selection[axis])
 
 
 def selected(catalog, axis, choice):

@@ -58,10 +58,10 @@ def feed(catalog, address=""):
     return "\n".join(line for line in out if line) + "\n</feed>\n"
 
 
-def write_twins(catalog, language, site, numbers):
+def write_twins(catalog, language, site):
     """A Markdown twin beside each page of a language, and llms.txt, which lists them."""
     site = Path(site)
-    plain = Plain(catalog, language, numbers)
+    plain = Plain(catalog, language)
     for name, page in pages.read(language).items():
         target = site / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -9,13 +9,13 @@ import shutil
 import sys
 from pathlib import Path
 
-for _name in [n for n in sys.modules if n.split(".")[0] == "byteledger" or n in ("macros.text", "macros.tables", "macros.pages", "macros.marks")]:
+for _name in [n for n in sys.modules if n.split(".")[0] == "byteledger" or n in ("macros.text", "macros.tables", "macros.pages", "macros.marks", "macros.plain", "macros.downloads", "macros.citations")]:
     del sys.modules[_name]
 
 from mkdocs.exceptions import PluginError  # noqa: E402
 
 from byteledger import catalog as catalogs  # noqa: E402
-from macros import katex, pages  # noqa: E402
+from macros import downloads, katex, pages  # noqa: E402
 from macros.marks import Marks  # noqa: E402
 
 
@@ -42,8 +42,12 @@ def define_env(env):
 
 
 def on_post_build(env):
-    """Lays in what other projects publish: KaTeX's style sheet and fonts, and the shim for search from file://."""
+    """Lays in the downloads, and what other projects publish: KaTeX's files, and the shim for search from file://."""
     site = Path(env.conf["site_dir"])
+    catalog, language = catalogs.load(), env.conf["extra"]["language"]
+    downloads.write_twins(catalog, language, site)
+    if language == "zh":  # once, at the root of the merged site
+        downloads.write_data(catalog, site, os.environ.get("SITE_URL", ""))
     katex.copy_assets(site)
     for name in ("iframe-worker.js", "LICENSE"):
         target = site / "assets" / "iframe-worker" / name

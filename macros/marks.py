@@ -1,11 +1,14 @@
 """The macros: what a page writes between <%= and %>."""
 
+import json
 import re
 
 from byteledger import quantities
+from byteledger.records import FILES
+from byteledger.revision import revision
 
 from . import katex, pages, tables
-from .text import derivation, escape, escape_inline, phrase, words
+from .text import derivation, escape, escape_inline, phrase, steps, words
 
 
 class Marks:
@@ -13,7 +16,7 @@ class Marks:
 
     def __init__(self, catalog, language, env):
         self.catalog, self.language, self._env = catalog, language, env
-        self._numbers = _formula_numbers(catalog)
+        self._numbers = tables.formula_numbers(catalog)
 
     # --- where things are
 
@@ -207,10 +210,22 @@ class Marks:
     def value(self, quantity, unit=None, **selection):
         """A number with its unit, linked to the section that derives it; the formula with its values in its title."""
         result = quantities.evaluate(self.catalog, quantity, selection)
-        return '<a class="value" href="%s" title="%s">%s</a>' % (
+        return '<a class="value" href="%s" title="%s" data-steps="%s">%s</a>' % (
             escape(self._href(*self._home(quantity))),
             escape(derivation(result)),
+            escape(self._steps(result)),
             escape_inline(phrase(result.value, result.kind, unit)),
+        )
+
+    def _steps(self, result):
+        """The derivation for book.js: [name, right side, value, link to the record or nothing] of each step, as JSON."""
+        return json.dumps(
+            [
+                [name, right, value, self._href("records", "record.%s.%s" % origin) if origin else "", origin[1] if origin else ""]
+                for name, right, value, origin in steps(result)
+            ],
+            ensure_ascii=False,
+            separators=(",", ":"),
         )
 
     def _home(self, quantity):
@@ -341,6 +356,46 @@ class Marks:
         return "\n\n".join(out)
 
 
+    # --- data
+
+    def download(self, path, text=None):
+        """A link to a file that the build writes: data/… stands once, at the root; llms.txt in each language."""
+        up = self._up + ("../" if self.language != "zh" and path.startswith("data/") else "")
+        return '<a class="download" href="%s%s">%s</a>' % (up, escape(path), escape_inline(text or path.rsplit("/", 1)[-1]))
+
+    def revision(self):
+        """The data revision and its date."""
+        return "<code>%s</code>" % escape(revision()) + (" (%s)" if self.language == "en" else "（%s）") % revision().date
+
+    def records(self):
+        """Every record of data/ as it is written, file by file, each with its permalink."""
+        out = []
+        for file in FILES:
+            records = []
+            for id in getattr(self.catalog, file):
+                line, text = self.catalog.source(file, id)
+                anchor = escape("record.%s.%s" % (file, id))
+                # Entities for line breaks: a blank line would end the block of HTML for Markdown.
+                records.append(
+                    '<div class="record" id="%s"><a class="permalink" href="#%s" title="%s">data/%s.yaml:%d</a><pre><code>%s</code></pre></div>'
+                    % (anchor, anchor, escape(self._label("label.permalink")), file, line, escape(text).replace("\n", "&#10;"))
+                )
+            out.append("## %s.yaml { #records.%s }" % (file, file))
+            out.append("<bl-records data-search-exclude>%s</bl-records>" % "".join(records))
+        return "\n\n".join(out)
+
+    def changes(self):
+        """The changelog of numbers."""
+        out = []
+        for id, change in self.catalog.changes.items():
+            out.append("## %s { #change.%s }" % (escape_inline(change.date), id))
+            out.append(escape_inline(words(change.what, self.language)))
+            out.append("%s%s%s" % (self._label("label.why"), self._colon(), escape_inline(words(change.why, self.language))))
+            moved = "\n".join("- `%s`" % line.replace("`", "'") for line in change.moved)
+            out.append("%s%s%s" % (self._label("label.moved"), self._colon(), "\n\n" + moved if moved else self._label("none")))
+        return "\n\n".join(out)
+
+
 # Quantities that have no formula of their own: the formula that shows where they come from.
 HOMES = {
     "ledger.weights_bytes": "ledger.weights",
@@ -352,12 +407,3 @@ HOMES = {
     "distributed.shard_group": "distributed.persistent",
     "distributed.gathered_weights": "ledger.weights",
 }
-
-
-def _formula_numbers(catalog):
-    """{formula: '2.1'}: the chapter's number, and the formula's place in it."""
-    numbers, counts = {}, {}
-    for id, record in catalog.formulas.items():
-        counts[record.chapter] = counts.get(record.chapter, 0) + 1
-        numbers[id] = "%s.%d" % (catalog.chapters[record.chapter].number, counts[record.chapter])
-    return numbers

@@ -3,6 +3,8 @@
 from jinja2 import Environment, StrictUndefined
 
 from byteledger import quantities
+from byteledger.records import FILES
+from byteledger.revision import revision
 
 from . import pages, tables
 from .text import derivation, phrase, words
@@ -11,8 +13,8 @@ from .text import derivation, phrase, words
 class Plain:
     """The macros of one language, each as text that stands by itself."""
 
-    def __init__(self, catalog, language, numbers):
-        self.catalog, self.language, self._numbers = catalog, language, numbers
+    def __init__(self, catalog, language):
+        self.catalog, self.language, self._numbers = catalog, language, tables.formula_numbers(catalog)
 
     def page(self, source):
         """A page's Markdown with its macros rendered."""
@@ -91,4 +93,21 @@ class Plain:
             "- %s. %s. %s%s" % (", ".join(r.authors), r.title, r.year or "", " <%s>" % r.url if r.url else "")
             for r in self.catalog.references.values()
             if which == ("source" if r.type == "source" else "whitepaper" if r.whitepaper else "data")
+        )
+
+    def revision(self):
+        return "`%s` (%s)" % (revision(), revision().date)
+
+    def download(self, path, text=None):
+        return "[%s](%s)" % (text or path, path)
+
+    def records(self):
+        return "\n\n".join(
+            "## %s.yaml\n\n```yaml\n%s\n```" % (file, "\n".join(self.catalog.source(file, id)[1] for id in getattr(self.catalog, file))) for file in FILES
+        )
+
+    def changes(self):
+        return "\n".join(
+            "- %s: %s %s %s" % (change.date, words(change.what, self.language), words(change.why, self.language), "; ".join(change.moved))
+            for change in self.catalog.changes.values()
         )

@@ -220,3 +220,12 @@ class _View:
 def words_of(term, language):
     """A term's own name."""
     return getattr(term, language)
+
+
+def formula_numbers(catalog):
+    """{formula: '2.1'}: the chapter's number, and the formula's place in it."""
+    numbers, counts = {}, {}
+    for id, record in catalog.formulas.items():
+        counts[record.chapter] = counts.get(record.chapter, 0) + 1
+        numbers[id] = "%s.%d" % (catalog.chapters[record.chapter].number, counts[record.chapter])
+    return numbers

@@ -76,7 +76,7 @@ class _View:
         else:
             name = self.label("column." + field)
         unit = unit_of(heading.kind, heading.unit) if heading.kind else ""
-        return escape(name), '<span class="unit">%s</span>' % escape(unit) if unit else ""
+        return escape(name), '<span class="unit">%s</span>' % escape(unit).replace("/", "/<wbr>") if unit else ""
 
     def head(self):
         grouped = any(heading.across for heading in self.table.headings)

@@ -102,7 +102,7 @@ class _View:
     def heading(self, heading):
         name = self.name_of(heading)
         unit = unit_of(heading.kind, heading.unit) if heading.kind else ""
-        return escape(name), '<span class="unit">%s</span>' % escape(unit) if unit else ""
+        return escape(name), '<span class="unit">%s</span>' % escape(unit).replace("/", "/<wbr>") if unit else ""
 
     def head(self):
         grouped = any(heading.across for heading in self.table.headings)

@@ -2,6 +2,8 @@
 
 import re
 
+from byteledger.revision import revision
+
 # Signs that BibTeX or TeX would take for markup.
 _TEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
@@ -37,18 +39,43 @@ def reference(id, record):
     return entry("article" if record.arxiv else "misc", id, fields)
 
 
-def bibliography(catalog, revision):
+def bibliography(catalog):
     """references.bib: every source, and this book."""
-    head = "%% Byte Ledger, sources; data revision %s of %s\n" % (revision, revision.date)
+    current = revision()
+    head = "%% Byte Ledger, sources; data revision %s of %s\n" % (current, current.date)
     own = entry(
         "misc",
         "byte-ledger",
         [
-            ("title", ("{%s}" % tex(revision.title),)),
-            ("author", (" and ".join("{%s}" % tex(author) for author in revision.authors),)),
-            ("year", revision.date[:4]),
-            ("version", str(revision)),
-            ("note", "Data revision %s of %s" % (revision, revision.date)),
+            ("title", ("{%s}" % tex(current.title),)),
+            ("author", (" and ".join("{%s}" % tex(author) for author in current.authors),)),
+            ("year", current.date[:4]),
+            ("version", str(current)),
+            ("note", "Data revision %s of %s" % (current, current.date)),
         ],
     )
     return head + "\n\n".join([own, *(reference(id, record) for id, record in catalog.references.items())]) + "\n"
+
+
+def sentence(record, language):
+    """The citation of a source in a sentence: authors, year, title, address."""
+    authors = record.authors if len(record.authors) < 4 else [record.authors[0], "et al."]
+    year = " (%d)" % record.year if record.year else ""
+    return "%s%s. %s.%s" % (", ".join(authors), year, record.title, " " + record.url if record.url else "")
+
+
+def page_data(catalog, language):
+    """What the templates and cite.js need on each page: the revision, and the words of the cite control."""
+    current = revision()
+    names = current.title.split(" · ")
+    words = {id.removeprefix("cite."): getattr(term, language) for id, term in catalog.terms.items() if id.startswith("cite.")}
+    return {
+        "revision": str(current),
+        "byteledger": {
+            "title": names[0] if language == "zh" else names[-1],
+            "authors": current.authors,
+            "revision": str(current),
+            "date": current.date,
+            "words": words,
+        },
+    }

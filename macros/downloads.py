@@ -26,8 +26,19 @@ def write_data(catalog, site, address=""):
         (folder / "tables" / (id + ".json")).write_text(export.as_json(catalog, id, current), encoding="utf-8")
     (folder / "data.json").write_text(export.everything(catalog, current), encoding="utf-8")
     (folder / "data.schema.json").write_text(json.dumps(export.schema(), indent=1), encoding="utf-8")
-    (folder / "references.bib").write_text(citations.bibliography(catalog, current), encoding="utf-8")
+    (folder / "references.bib").write_text(citations.bibliography(catalog), encoding="utf-8")
     (folder / "changes.atom").write_text(feed(catalog, address), encoding="utf-8")
+
+
+def write_sources(catalog, language, site):
+    """The citations of the sources for cite.js: a script, since a page opened from file:// may fetch nothing."""
+    target = Path(site) / "assets" / "byteledger" / "sources.js"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    sources = {
+        id: {"text": citations.sentence(record, language), "bibtex": citations.reference(id, record), "url": record.url or ""}
+        for id, record in catalog.references.items()
+    }
+    target.write_text("window.byteLedgerSources = %s\n" % json.dumps(sources, ensure_ascii=False), encoding="utf-8")
 
 
 def feed(catalog, address=""):

@@ -15,7 +15,7 @@ for _name in [n for n in sys.modules if n.split(".")[0] == "byteledger" or n in 
 from mkdocs.exceptions import PluginError  # noqa: E402
 
 from byteledger import catalog as catalogs  # noqa: E402
-from macros import downloads, katex, pages  # noqa: E402
+from macros import citations, downloads, katex, pages  # noqa: E402
 from macros.marks import Marks  # noqa: E402
 
 
@@ -36,6 +36,7 @@ def define_env(env):
     if faults:
         raise PluginError("the pages are not sound:\n%s" % "\n".join(map(str, faults)))
 
+    env.conf["extra"].update(citations.page_data(catalog, language))
     marks = Marks(catalog, language, env)
     for name in pages.NAMES:
         env.macro(getattr(marks, name), name)
@@ -46,6 +47,7 @@ def on_post_build(env):
     site = Path(env.conf["site_dir"])
     catalog, language = catalogs.load(), env.conf["extra"]["language"]
     downloads.write_twins(catalog, language, site)
+    downloads.write_sources(catalog, language, site)
     if language == "zh":  # once, at the root of the merged site
         downloads.write_data(catalog, site, os.environ.get("SITE_URL", ""))
     katex.copy_assets(site)

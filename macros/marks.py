@@ -21,6 +21,16 @@ class Marks:
     # --- where things are
 
     @property
+    def up(self):
+        """The way from the page to the root of its language."""
+        return self._up
+
+    @property
+    def root(self):
+        """The way from the page to the root of the whole site."""
+        return self._up + ("" if self.language == "zh" else "../")
+
+    @property
     def _here(self):
         file = getattr(self._env.page, "file", None)
         return file.src_uri if file else self._env.page.path
@@ -46,16 +56,18 @@ class Marks:
 
     def claim(self, id):
         """The mark of a claim: its evidence tag in a word, and its permalink."""
-        return self._claim_mark(id, id)
+        return self.claim_mark(id, id)
 
-    def _claim_mark(self, id, anchor=None, href=None):
+    def claim_mark(self, id, anchor=None, href=None):
         claim = self.catalog.claims[id]
         title = " · ".join([self._label(claim.tag), id] + [self.catalog.references[r].short for r in claim.references])
-        return '<a class="claim claim--%s"%s href="%s" title="%s" data-search-exclude>%s</a>' % (
+        return '<a class="claim claim--%s"%s href="%s" title="%s" data-tag="%s" data-references="%s" data-search-exclude>%s</a>' % (
             claim.tag,
             ' id="%s"' % escape(anchor) if anchor else "",
             escape(href or "#" + id),
             escape(title),
+            escape(self._label(claim.tag)),
+            escape(" ".join(claim.references)),
             escape(self._label("short." + claim.tag)),
         )
 
@@ -158,7 +170,7 @@ class Marks:
             claim.tag,
             chapter,
             escape(" ".join(claim.references)),
-            self._claim_mark(id, href="#claim." + id),
+            self.claim_mark(id, href="#claim." + id),
             escape(self._href(chapter, id)),
             escape(id),
             statement,
@@ -210,12 +222,28 @@ class Marks:
     def value(self, quantity, unit=None, **selection):
         """A number with its unit, linked to the section that derives it; the formula with its values in its title."""
         result = quantities.evaluate(self.catalog, quantity, selection)
-        return '<a class="value" href="%s" title="%s" data-steps="%s">%s</a>' % (
-            escape(self._href(*self._home(quantity))),
+        return self.number(result, escape_inline(phrase(result.value, result.kind, unit)))
+
+    def number(self, result, shown):
+        """A number as a link to its formula, with its derivation for book.js."""
+        return '<a class="value" href="%s" title="%s" data-steps="%s" data-source="%s">%s</a>' % (
+            escape(self._href(*self._home(result.id))),
             escape(derivation(result)),
             escape(self._steps(result)),
-            escape_inline(phrase(result.value, result.kind, unit)),
+            escape("; ".join(self.catalog.references[id].short for id in self._sources(result))),
+            shown,
         )
+
+    def _sources(self, result):
+        """The sources behind a number: of its formula, and of the records that went in."""
+        formula = self.catalog.formulas.get(result.id) or self.catalog.formulas.get(HOMES.get(result.id))
+        found = list(formula.source) if formula else []
+        for origin in result.origins.values():
+            if isinstance(origin, quantities.Result):
+                found.extend(self._sources(origin))
+            elif origin:
+                found.extend(getattr(self.catalog, origin[0])[origin[1]].source)
+        return list(dict.fromkeys(found))
 
     def _steps(self, result):
         """The derivation for book.js: [name, right side, value, link to the record or nothing] of each step, as JSON."""
@@ -251,7 +279,7 @@ class Marks:
 
     def table(self, id):
         """A table of tables.yaml."""
-        return tables.render(self.catalog, id, self.language, lambda claim: self._claim_mark(claim, claim), self._up)
+        return tables.render(self.catalog, id, self)
 
     def tables_index(self):
         """Every table with a link to where it stands."""
@@ -360,7 +388,7 @@ class Marks:
 
     def download(self, path, text=None):
         """A link to a file that the build writes: data/… stands once, at the root; llms.txt in each language."""
-        up = self._up + ("../" if self.language != "zh" and path.startswith("data/") else "")
+        up = self.root if path.startswith("data/") else self.up
         return '<a class="download" href="%s%s">%s</a>' % (up, escape(path), escape_inline(text or path.rsplit("/", 1)[-1]))
 
     def revision(self):

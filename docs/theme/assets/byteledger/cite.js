@@ -146,6 +146,8 @@
       make("p", {className: "bl-actions"}, derivation, link.dataset.source ? make("span", {textContent: words.sources + words.colon + link.dataset.source}) : ""))
   }
 
+  for (const button of document.querySelectorAll("button[data-copy]")) button.hidden = false
+
   document.addEventListener("click", event => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return
     const link = event.target.closest && event.target.closest("a.claim[id], a.permalink, a.headerlink, a.value[data-steps]")

@@ -85,7 +85,7 @@ def twin(plain, page):
     text = plain.page(page.text)
     text = re.sub(r'<p class="question">(.*?)</p>', r"> \1", text)
     text = re.sub(r"</?(?:div|section|figure|dl|span)\b[^>]*>\n?", "", text)
-    text = re.sub(r"/// table-caption[^\n]*\n(?: +attrs:[^\n]*\n)?(.*?)\n///", r"*\1*", text, flags=re.S)
+    text = re.sub(r"/// caption[^\n]*\n(.*?)\n///", r"*\1*", text, flags=re.S)
     return "%s\n\n---\n\n%s %s\n" % (text.strip(), plain.label("label.revision"), revision())
 
 

@@ -67,7 +67,7 @@ def path_like(node):
     while isinstance(node, ast.BinOp):
         node = node.left
     text = ast.unparse(node)
-    return any(word in text for word in ("Path", "path", "site", "target", "assets", "ROOT", "root", "docs"))
+    return any(word in text for word in ("Path", "path", "site", "target", "assets", "ROOT", "root", "docs", "folder"))
 
 
 def test_no_catch_all_names():

@@ -253,6 +253,18 @@ def _cross(catalog, positions, left_out):
     for id, strategy in catalog.strategies.items():
         if (strategy.shards is None) == (strategy.not_modelled is None):
             report("strategies", id, (), "needs exactly one of 'shards' and 'not_modelled'", "say what it shards, or why there is no model")
+    for id, model in catalog.models.items():
+        try:
+            counted = quantities.evaluate(catalog, "parameters.dense_decoder", {"model": id}).value
+        except ArgumentError as error:
+            report("models", id, (error.name,), str(error), "correct it")
+            continue
+        if counted != model.published_parameters:
+            report(
+                "models", id, ("published_parameters",),
+                "published_parameters is %d, but the fields give %d" % (model.published_parameters, counted),
+                "check the fields against the model's config.json",
+            )  # fmt: skip
     for id, figure in catalog.figures.items():
         if (figure.quantity is None) == (figure.tex is None):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")

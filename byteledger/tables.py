@@ -102,6 +102,8 @@ def _cell(catalog, heading, selection):
     if heading.id in quantities.QUANTITIES:
         needed, optional = quantities.axes(heading.id)
         chosen = {**selection, **(heading.across or {})}
+        if "model" in chosen and "parameters" in needed:
+            chosen["parameters"] = chosen["model"]  # a model's own count
         chosen = {axis: value for axis, value in chosen.items() if axis in needed | optional}
         strategy = catalog.strategies[chosen["strategy"]] if "strategy" in chosen else None
         if strategy and strategy.shards is None:
@@ -110,7 +112,8 @@ def _cell(catalog, heading, selection):
             chosen.pop("replicas", None)
         if heading.id == "distributed.shard_group" and not strategy.shards:
             return None  # nothing is divided
-        return quantities.evaluate(catalog, heading.id, chosen)
+        result = quantities.evaluate(catalog, heading.id, chosen)
+        return None if result.value is None else result
     axis, _, field = heading.id.partition(":")
     choice = selection[axis]
     if not field:

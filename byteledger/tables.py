@@ -87,9 +87,18 @@ def _headings(catalog, record):
             axis, _, field = id.partition(":")
             if axis not in record.rows:
                 raise ArgumentError("columns", id, "is no quantity, and its axis is not in rows")
-            kind = "bytes per parameter" if (axis, field) in BYTES_PER_PARAMETER else None
-            headings.append(Heading(id, kind))
+            headings.append(Heading(id, _field_kind(catalog, record, axis, field)))
     return headings
+
+
+def _field_kind(catalog, record, axis, field):
+    """The kind of number that a field of a record holds, or None for words."""
+    if (axis, field) in BYTES_PER_PARAMETER:
+        return "bytes per parameter"
+    file = quantities.AXES[axis]
+    records = getattr(catalog, file).values() if file else ()
+    value = next((getattr(one, field) for one in records if getattr(one, field, None) is not None), None)
+    return "count" if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _row(catalog, record, headings, selection):

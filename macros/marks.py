@@ -260,7 +260,7 @@ class Marks:
         formula = self.catalog.formulas.get(quantity) or self.catalog.formulas.get(HOMES.get(quantity))
         if formula:
             return formula.chapter, "eq." + (quantity if quantity in self.catalog.formulas else HOMES[quantity])
-        return quantity.split(".")[0], ""
+        return SECTIONS[quantity.split(".")[0]]
 
     def formula(self, id):
         """A numbered formula with its permalink."""
@@ -435,3 +435,6 @@ HOMES = {
     "distributed.shard_group": "distributed.persistent",
     "distributed.gathered_weights": "ledger.weights",
 }
+
+# Quantities whose formula is told in words: the section that tells it.
+SECTIONS = {"parameters": ("models", "models.count"), "accelerators": ("accelerators", "accelerators")}

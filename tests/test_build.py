@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("data", "docs", "byteledger", "macros", "scripts", "tests", "third_party", "mkdocs.yml", "mkdocs.en.yml", "pyproject.toml")
+SOURCES = ("data", "docs", "byteledger", "macros", "scripts", "tests", "third_party", "CITATION.cff", "mkdocs.yml", "mkdocs.en.yml", "pyproject.toml")
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ class Document(HTMLParser):
 
 
 @lru_cache(maxsize=256)  # the tests check many copies of a site in which one page differs
-def document(text):
+def parsed(text):
     """The Document of a page's text."""
     return Document(text)
 
@@ -58,7 +58,7 @@ def faults(site):
     found = []
     for path in sorted(site.rglob("*.html")):
         text = path.read_text(encoding="utf-8")
-        documents[path] = document(text)
+        documents[path] = parsed(text)
         for match in LEFT_OVER.finditer(text):
             found.append("%s:%d: markup was left over: %r" % (path.relative_to(site), text.count("\n", 0, match.start()) + 1, match[0]))
     for path, document in documents.items():

@@ -20,6 +20,7 @@ from pathlib import Path
 import check_site
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # this checkout, wherever else the package may be installed
 CONFIGS = {"zh": "mkdocs.yml", "en": "mkdocs.en.yml"}
 
 

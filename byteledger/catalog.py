@@ -3,7 +3,7 @@
 `load()` reads, checks and crosses everything, and raises DataError with all faults at once.
 """
 
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -58,11 +58,27 @@ class Records(dict):
 
 
 class Catalog:
-    """The checked data: one attribute for each file of data/, a dict of records by id."""
+    """The checked data: one attribute for each file of data/, a dict of records by id.
 
-    def __init__(self, records):
+    source(file, id) gives a record as it is written, with the number of its first line.
+    """
+
+    def __init__(self, records, texts, positions):
         for file in FILES:
             setattr(self, file, records[file])
+        self._texts, self._positions = texts, positions
+
+    def source(self, file, id):
+        """(line, YAML) of a record."""
+        ids = list(getattr(self, file))
+        lines = self._texts[file].split("\n")
+        first = self._positions[file].line((id,))
+        following = ids[ids.index(id) + 1 :]
+        end = self._positions[file].line((following[0],)) - 1 if following else len(lines)
+        text = lines[first - 1 : end]
+        while text and (not text[-1].strip() or text[-1].startswith("#")):
+            text.pop()  # a comment before the next record belongs to that one
+        return first, "\n".join(text)
 
     def chapter_of_claim(self, id):
         """The id of the chapter on whose page a claim stands."""
@@ -84,13 +100,22 @@ def load(directory=DATA):
 def examine(directory=DATA):
     """(Catalog or None, faults): None where a file could not be made into records."""
     directory = Path(directory)
-    faults, records, positions, left_out = [], {}, {}, set()
+    faults, records, texts, positions, left_out = [], {}, {}, {}, set()
     for stray in sorted(directory.glob("*.y*ml")):
         if stray.suffix != ".yaml" or stray.stem not in FILES:
             faults.append(Fault(_shown(stray), 1, "", "unknown file", suggestion(stray.stem, FILES)))
-    for file, record in FILES.items():
-        records[file], positions[file] = _read(directory / (file + ".yaml"), record, faults, left_out)
-    catalog = Catalog({file: Records(file, records[file]) for file in FILES})
+    for file in FILES:
+        path = directory / (file + ".yaml")
+        if path.is_file():
+            content = path.read_bytes()
+            records[file], positions[file], found, absent = _read(file, content)
+            texts[file] = content.decode("utf-8-sig", "replace")
+        else:
+            records[file], positions[file], absent = {}, strict_yaml.Position({}), {None}
+            found = [Fault(_shown(path), 1, "", "the file is missing", "restore it")]
+        faults.extend(found)
+        left_out |= {(file, id) for id in absent}
+    catalog = Catalog({file: Records(file, records[file]) for file in FILES}, texts, positions)
     faults.extend(_cross(catalog, positions, left_out))
     return (None if faults else catalog), faults
 
@@ -99,62 +124,56 @@ def _shown(path):
     return "data/" + path.name
 
 
-def _read(path, record, faults, left_out):
-    """({id: record}, Position) of one file.
+@lru_cache(maxsize=64)  # both languages of a build, and a check of many edits, read most files unchanged
+def _read(file, content):
+    """(records by id, Position, faults, left out) of the content of one file.
 
-    What is wrong is added to faults; a record with a fault is left out, and (file, id) noted, so that nothing else is
-    blamed for its absence. (file, None) notes a file of which nothing could be read.
+    A record with a fault is left out, and its id noted, so that nothing else is blamed for its absence; None is noted
+    where nothing could be read.
     """
-    shown = _shown(path)
+    shown, record, faults, left_out, result = "data/%s.yaml" % file, FILES[file], [], set(), {}
     try:
-        text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        faults.append(Fault(shown, 1, "", "the file is missing", "restore it"))
-        left_out.add((path.stem, None))
-        return {}, strict_yaml.Position({})
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        faults.append(Fault(shown, 1, "", "not UTF-8 at byte %d" % error.start, "save it as UTF-8"))
-        left_out.add((path.stem, None))
-        return {}, strict_yaml.Position({})
+        return {}, strict_yaml.Position({}), [Fault(shown, 1, "", "not UTF-8 at byte %d" % error.start, "save it as UTF-8")], {None}
     value, position, found = strict_yaml.load(text)
     for line, where, finding, cure in found:
         faults.append(Fault(shown, line, str(where[0]) if where else "", finding, cure))
-    bad_paths = {where for _, where, _, _ in found}
+    told = {where for _, where, _, _ in found}
     if not isinstance(value, dict):
-        left_out.add((path.stem, None))
         if value is not None:
             faults.append(Fault(shown, 1, "", "the file holds no records", "begin each with its id and a colon"))
-        return {}, position
-    result = {}
+        return {}, position, faults, {None}
     for id, fields in value.items():
         if not _is_id(id):
             faults.append(Fault(shown, position.line((id,)), id, "an id may hold only A-Z a-z 0-9 . _ -", "rename it"))
         if not isinstance(fields, dict):
-            left_out.add((path.stem, id))
-            if (id,) not in bad_paths:
+            left_out.add(id)
+            if (id,) not in told:
                 faults.append(Fault(shown, position.line((id,)), id, "a record has fields", "give it %s" % ", ".join(record.model_fields)))
             continue
         try:
             result[id] = record.model_validate(fields)
         except ValidationError as error:
-            left_out.add((path.stem, id))
-            for problem in error.errors():
-                where = (id,) + tuple(part for part in problem["loc"])
-                if where in bad_paths:  # already told, in better words
-                    continue
-                faults.append(_problem(shown, id, record, problem, position))
-    return result, position
+            left_out.add(id)
+            faults.extend(
+                _problem(shown, id, record, problem, position) for problem in error.errors() if (id, *problem["loc"]) not in told
+            )
+    return result, position, faults, left_out
 
 
 def _is_id(id):
     return isinstance(id, str) and 0 < len(id) <= 64 and all(c.isascii() and (c.isalnum() or c in "._-") for c in id) and id[0].isalnum() and id[-1].isalnum()
 
 
-_SCHEMA_PARTS = ("str", "int", "float", "list", "dict", "constrained-str", "literal", "int | float", "Column")
-
-
 def _problem(shown, id, record, problem, position):
-    loc = [part for part in problem["loc"] if not (isinstance(part, str) and (part in _SCHEMA_PARTS or "[" in part))]
+    # Pydantic names the branch of a union inside the path; what is no key of the file is left out.
+    loc = []
+    for part in problem["loc"]:
+        if position.has((id, *loc, part)):
+            loc.append(part)
+    if problem["type"] == "missing":
+        loc.append(problem["loc"][-1])
     line = position.line((id, *loc))
     where = ".".join(map(str, loc))
     kind, context, found = problem["type"], problem.get("ctx", {}), problem.get("input")
@@ -234,6 +253,18 @@ def _cross(catalog, positions, left_out):
     for id, strategy in catalog.strategies.items():
         if (strategy.shards is None) == (strategy.not_modelled is None):
             report("strategies", id, (), "needs exactly one of 'shards' and 'not_modelled'", "say what it shards, or why there is no model")
+    for id, model in catalog.models.items():
+        try:
+            counted = quantities.evaluate(catalog, "parameters.dense_decoder", {"model": id}).value
+        except ArgumentError as error:
+            report("models", id, (error.name,), str(error), "correct it")
+            continue
+        if counted != model.published_parameters:
+            report(
+                "models", id, ("published_parameters",),
+                "published_parameters is %d, but the fields give %d" % (model.published_parameters, counted),
+                "check the fields against the model's config.json",
+            )  # fmt: skip
     for id, figure in catalog.figures.items():
         if (figure.quantity is None) == (figure.tex is None):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")

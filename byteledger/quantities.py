@@ -5,13 +5,15 @@ number ("world_size", or "replicas?" where it may be left out), or another quant
 one way, and its formula, inputs and value can be shown together.
 """
 
-from . import activations, attention, distributed, ledger
+from . import activations, attention, distributed, ledger, parameters, units
 from .arguments import ArgumentError
 from .nearest import suggestion
 
 # axis -> the file of data/ that its ids come from; None: a whole number.
 AXES = {
-    "parameters": "parameters",
+    "parameters": "parameters",  # or a model's id, or a whole number
+    "model": "models",
+    "accelerator": "accelerators",
     "ledger": "ledgers",
     "strategy": "strategies",
     "state": "states",
@@ -62,7 +64,25 @@ def _divided_over(divides_over, W, replicas=None):
     return W
 
 
+def _reported(reported_mib):
+    """M_reported = reported_mib x 2^20: bytes of memory that the driver reports."""
+    return None if reported_mib is None else reported_mib * units.MiB
+
+
+def _marketed(memory_gb):
+    """M_marketed = memory_gb x 10^9: bytes of memory as the vendor prints them, if its GB are decimal."""
+    return units.from_gb(memory_gb)
+
+
+_MODEL_FIELDS = (
+    "model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
+    "vocab_size", "tie_word_embeddings", "head_dim",
+)  # fmt: skip
+
 QUANTITIES = {
+    "parameters.dense_decoder": Quantity(parameters.dense_decoder, {name: "model:" + name for name in _MODEL_FIELDS}, "count"),
+    "accelerators.marketed": Quantity(_marketed, {"memory_gb": "accelerator:memory_gb"}, "bytes"),
+    "accelerators.reported": Quantity(_reported, {"reported_mib": "accelerator:reported_mib"}, "bytes"),
     "ledger.weights_bytes": Quantity(_the_weights, {"b_w": "ledger:weights"}, "bytes per parameter"),
     "ledger.weights": Quantity(ledger.weights, {**_N, "b_w": "ledger:weights"}, "bytes"),
     "ledger.optimizer": Quantity(ledger.optimizer, {**_N, **_K}, "bytes"),
@@ -96,15 +116,18 @@ QUANTITIES = {
 }
 
 # What a formula record may name in `computes`.
-FUNCTIONS = sorted(set(QUANTITIES) - {"ledger.weights_bytes"} | {"ledger.peak", "estimation.peak_rank"})
+FUNCTIONS = sorted(set(QUANTITIES) - {"ledger.weights_bytes", "accelerators.marketed", "accelerators.reported"} | {"ledger.peak", "estimation.peak_rank"})
 
 
 class Result:
-    """A value with the quantity that gave it and the arguments that went in."""
+    """A value with the quantity that gave it, the arguments that went in, and where each of them came from.
 
-    def __init__(self, id, quantity, arguments, value):
+    origins: argument -> Result of another quantity, or (file, id) of a record, or None for a number that was selected.
+    """
+
+    def __init__(self, id, quantity, arguments, origins, value):
         self.id, self.kind, self.function = id, quantity.kind, quantity.function
-        self.arguments, self.value = arguments, value
+        self.arguments, self.origins, self.value = arguments, origins, value
 
     @property
     def equation(self):
@@ -151,24 +174,29 @@ def _refuse_unused(id, selection):
 
 def _evaluate(catalog, id, selection):
     quantity = QUANTITIES[id]
-    arguments = {name: _argument(catalog, source, selection) for name, source in quantity.arguments.items()}
-    return Result(id, quantity, arguments, quantity.function(**arguments))
+    arguments, origins = {}, {}
+    for name, source in quantity.arguments.items():
+        if source in QUANTITIES:
+            origins[name] = _evaluate(catalog, source, selection)
+            arguments[name] = origins[name].value
+        else:
+            arguments[name], origins[name] = _selected_argument(catalog, source, selection)
+    return Result(id, quantity, arguments, origins, quantity.function(**arguments))
 
 
-def _argument(catalog, source, selection):
-    if source in QUANTITIES:
-        return _evaluate(catalog, source, selection).value
+def _selected_argument(catalog, source, selection):
+    """(value, origin) of an argument that is selected: a number itself, or a field of a record."""
     if source.endswith("?"):
-        return selection.get(source[:-1])
+        return selection.get(source[:-1]), None
     axis, _, field = source.partition(":")
     record = selected(catalog, axis, selection[axis])
     if isinstance(record, int):
-        return record
+        return record, None
     value = getattr(record, field)
-    if value is None:
+    if value is None and axis == "strategy":
         reason = getattr(record, "not_modelled", None)
         raise ArgumentError(axis, selection[axis], "not modelled: " + reason.en if reason else "has no %r" % field)
-    return value
+    return value, (AXES[axis], selection[axis])
 
 
 def selected(catalog, axis, choice):
@@ -182,4 +210,6 @@ def selected(catalog, axis, choice):
         return choice
     if axis == "parameters" and isinstance(choice, int):
         return choice
+    if axis == "parameters" and choice in catalog.models:
+        return evaluate(catalog, "parameters.dense_decoder", {"model": choice}).value
     return getattr(catalog, file)[choice]

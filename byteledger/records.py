@@ -54,6 +54,32 @@ class Parameters(Record):
     source: list[Id]
 
 
+class Model(Record):
+    """A model, in the names of its config.json. published_parameters is the publisher's count, which the formula must give."""
+
+    name: Text
+    model_type: Literal["llama", "mistral", "qwen2", "qwen3"]
+    num_hidden_layers: Annotated[int, Field(ge=1, le=1000)]
+    hidden_size: Annotated[int, Field(ge=64, le=200_000)]
+    intermediate_size: Annotated[int, Field(ge=64, le=1_000_000)]
+    num_attention_heads: Annotated[int, Field(ge=1, le=1024)]
+    num_key_value_heads: Annotated[int, Field(ge=1, le=1024)]
+    head_dim: Annotated[int, Field(ge=8, le=1024)] | None = None
+    vocab_size: Annotated[int, Field(ge=256, le=2_000_000)]
+    tie_word_embeddings: bool
+    published_parameters: ParameterCount
+    source: list[Id]
+
+
+class Accelerator(Record):
+    """A device: what its vendor prints, in GB, and what its driver reports, in MiB."""
+
+    name: Text
+    memory_gb: Annotated[int | float, Field(ge=4, le=2000)]
+    reported_mib: Annotated[int | float, Field(ge=4000, le=2_000_000)] | None = None  # absent: nobody has published it
+    source: list[Id]
+
+
 class State(Record):
     """A state of training that takes bytes for every parameter."""
 
@@ -176,13 +202,25 @@ class Table(Record):
     source: list[Id]
 
 
+class Change(Record):
+    """A change of the data: what, why, and which published figures moved, as golden.Change words them."""
+
+    date: Date
+    what: Bilingual
+    why: Bilingual
+    moved: list[Text]
+
+
 FILES = {
+    "accelerators": Accelerator,
+    "changes": Change,
     "chapters": Chapter,
     "claims": Claim,
     "dtypes": Dtype,
     "figures": Figure,
     "formulas": Formula,
     "ledgers": Ledger,
+    "models": Model,
     "parameters": Parameters,
     "references": Reference,
     "states": State,

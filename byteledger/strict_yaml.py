@@ -23,6 +23,7 @@ _TRAPS = (
     (re.compile(r"(~|null)?$", re.I), "empty value", "give a value, or leave the key out"),
 )
 _LAYOUT = {"\n", "\r"}
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class Position:
@@ -30,6 +31,10 @@ class Position:
 
     def __init__(self, lines):
         self._lines = lines
+
+    def has(self, path):
+        """Whether something stands at path."""
+        return tuple(path) in self._lines
 
     def line(self, path):
         """The line of the value at path; of the nearest enclosing one where it has none of its own."""
@@ -64,6 +69,8 @@ def load(text):
 
 
 def _characters(text, faults):
+    if text.isascii() and "\t" not in text and not _CONTROL.search(text):
+        return
     for number, line in enumerate(text.split("\n"), 1):
         for character in line:
             if character == "\t":

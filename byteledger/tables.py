@@ -21,9 +21,8 @@ DERIVED = {
 }
 
 
-BYTES_PER_PARAMETER = {("state", "bytes"), ("state", "in_ledger")} | {
-    ("ledger", state) for state in ("weights", "gradients", "master_weights", "first_moment", "second_moment")
-}
+STATES = ("weights", "gradients", "master_weights", "first_moment", "second_moment")
+BYTES_PER_PARAMETER = {("state", "bytes"), ("state", "in_ledger")} | {("ledger", state) for state in STATES}
 
 
 class Heading:
@@ -88,9 +87,18 @@ def _headings(catalog, record):
             axis, _, field = id.partition(":")
             if axis not in record.rows:
                 raise ArgumentError("columns", id, "is no quantity, and its axis is not in rows")
-            kind = "bytes per parameter" if (axis, field) in BYTES_PER_PARAMETER else None
-            headings.append(Heading(id, kind))
+            headings.append(Heading(id, _field_kind(catalog, record, axis, field)))
     return headings
+
+
+def _field_kind(catalog, record, axis, field):
+    """The kind of number that a field of a record holds, or None for words."""
+    if (axis, field) in BYTES_PER_PARAMETER:
+        return "bytes per parameter"
+    file = quantities.AXES[axis]
+    records = getattr(catalog, file).values() if file else ()
+    value = next((getattr(one, field) for one in records if getattr(one, field, None) is not None), None)
+    return "count" if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _row(catalog, record, headings, selection):
@@ -103,6 +111,8 @@ def _cell(catalog, heading, selection):
     if heading.id in quantities.QUANTITIES:
         needed, optional = quantities.axes(heading.id)
         chosen = {**selection, **(heading.across or {})}
+        if "model" in chosen and "parameters" in needed:
+            chosen["parameters"] = chosen["model"]  # a model's own count
         chosen = {axis: value for axis, value in chosen.items() if axis in needed | optional}
         strategy = catalog.strategies[chosen["strategy"]] if "strategy" in chosen else None
         if strategy and strategy.shards is None:
@@ -111,7 +121,8 @@ def _cell(catalog, heading, selection):
             chosen.pop("replicas", None)
         if heading.id == "distributed.shard_group" and not strategy.shards:
             return None  # nothing is divided
-        return quantities.evaluate(catalog, heading.id, chosen)
+        result = quantities.evaluate(catalog, heading.id, chosen)
+        return None if result.value is None else result
     axis, _, field = heading.id.partition(":")
     choice = selection[axis]
     if not field:
@@ -130,16 +141,24 @@ def derived(catalog, axis, field, choice, record, selection):
         sizes = [catalog.dtypes[dtype].bits / 8 for dtype in record.formats]
         return min(sizes), max(sizes)
     if field == "in_ledger":
-        return getattr(catalog.ledgers[selection["ledger"]], choice)
+        return state_in_ledger(catalog.ledgers[selection["ledger"]], choice)
     if field == "figure":
         return quantities.evaluate(catalog, record.quantity, record.selection) if record.quantity else record.tex
     if field in ("scope", "replicates") and getattr(record, field):
         return getattr(record, field)  # told in words where the groups do not say it
     if record.shards is None:
         return None
-    if field == "replicates":
-        return tuple(group for group in distributed.GROUPS if group not in record.shards)
-    return tuple(group for group in distributed.GROUPS if group in record.shards)  # scope, per_rank
+    if field == "per_rank":
+        terms = zip(("b_w N", "b_g N", "K N"), distributed.GROUPS)
+        return " + ".join(term + (" / d" if group in record.shards else "") for term, group in terms)
+    return tuple(group for group in distributed.GROUPS if (group in record.shards) == (field == "scope"))
+
+
+def state_in_ledger(ledger, state):
+    """The bytes per parameter that a ledger gives a state."""
+    if state not in STATES:
+        raise ArgumentError("state", state, "no ledger has such a key; " + suggestion(state, STATES))
+    return getattr(ledger, state)
 
 
 def _total(catalog, record, headings):

@@ -9,13 +9,13 @@ import shutil
 import sys
 from pathlib import Path
 
-for _name in [n for n in sys.modules if n.split(".")[0] == "byteledger" or n in ("macros.text", "macros.tables", "macros.pages", "macros.marks")]:
+for _name in [n for n in sys.modules if n.split(".")[0] == "byteledger" or n in ("macros.text", "macros.tables", "macros.pages", "macros.marks", "macros.plain", "macros.downloads", "macros.citations")]:
     del sys.modules[_name]
 
-from mkdocs.exceptions import Abort  # noqa: E402
+from mkdocs.exceptions import PluginError  # noqa: E402
 
 from byteledger import catalog as catalogs  # noqa: E402
-from macros import katex, pages  # noqa: E402
+from macros import citations, downloads, katex, pages  # noqa: E402
 from macros.marks import Marks  # noqa: E402
 
 
@@ -31,19 +31,25 @@ def define_env(env):
     try:
         catalog = catalogs.load()
     except catalogs.DataError as error:
-        raise Abort("data/ is not sound:\n%s" % error) from error
+        raise PluginError("data/ is not sound:\n%s" % error) from error
     faults = pages.faults(catalog)
     if faults:
-        raise Abort("the pages are not sound:\n%s" % "\n".join(map(str, faults)))
+        raise PluginError("the pages are not sound:\n%s" % "\n".join(map(str, faults)))
 
+    env.conf["extra"].update(citations.page_data(catalog, language))
     marks = Marks(catalog, language, env)
     for name in pages.NAMES:
         env.macro(getattr(marks, name), name)
 
 
 def on_post_build(env):
-    """Lays in what other projects publish: KaTeX's style sheet and fonts, and the shim for search from file://."""
+    """Lays in the downloads, and what other projects publish: KaTeX's files, and the shim for search from file://."""
     site = Path(env.conf["site_dir"])
+    catalog, language = catalogs.load(), env.conf["extra"]["language"]
+    downloads.write_twins(catalog, language, site)
+    downloads.write_sources(catalog, language, site)
+    if language == "zh":  # once, at the root of the merged site
+        downloads.write_data(catalog, site, os.environ.get("SITE_URL", ""))
     katex.copy_assets(site)
     for name in ("iframe-worker.js", "LICENSE"):
         target = site / "assets" / "iframe-worker" / name

@@ -1,11 +1,14 @@
 """The macros: what a page writes between <%= and %>."""
 
+import json
 import re
 
 from byteledger import quantities
+from byteledger.records import FILES
+from byteledger.revision import revision
 
 from . import katex, pages, tables
-from .text import derivation, escape, escape_inline, phrase, words
+from .text import derivation, escape, escape_inline, phrase, steps, words
 
 
 class Marks:
@@ -13,9 +16,19 @@ class Marks:
 
     def __init__(self, catalog, language, env):
         self.catalog, self.language, self._env = catalog, language, env
-        self._numbers = _formula_numbers(catalog)
+        self._numbers = tables.formula_numbers(catalog)
 
     # --- where things are
+
+    @property
+    def up(self):
+        """The way from the page to the root of its language."""
+        return self._up
+
+    @property
+    def root(self):
+        """The way from the page to the root of the whole site."""
+        return self._up + ("" if self.language == "zh" else "../")
 
     @property
     def _here(self):
@@ -43,16 +56,18 @@ class Marks:
 
     def claim(self, id):
         """The mark of a claim: its evidence tag in a word, and its permalink."""
-        return self._claim_mark(id, id)
+        return self.claim_mark(id, id)
 
-    def _claim_mark(self, id, anchor=None, href=None):
+    def claim_mark(self, id, anchor=None, href=None):
         claim = self.catalog.claims[id]
         title = " · ".join([self._label(claim.tag), id] + [self.catalog.references[r].short for r in claim.references])
-        return '<a class="claim claim--%s"%s href="%s" title="%s" data-search-exclude>%s</a>' % (
+        return '<a class="claim claim--%s"%s href="%s" title="%s" data-tag="%s" data-references="%s" data-search-exclude>%s</a>' % (
             claim.tag,
             ' id="%s"' % escape(anchor) if anchor else "",
             escape(href or "#" + id),
             escape(title),
+            escape(self._label(claim.tag)),
+            escape(" ".join(claim.references)),
             escape(self._label("short." + claim.tag)),
         )
 
@@ -155,7 +170,7 @@ class Marks:
             claim.tag,
             chapter,
             escape(" ".join(claim.references)),
-            self._claim_mark(id, href="#claim." + id),
+            self.claim_mark(id, href="#claim." + id),
             escape(self._href(chapter, id)),
             escape(id),
             statement,
@@ -207,17 +222,45 @@ class Marks:
     def value(self, quantity, unit=None, **selection):
         """A number with its unit, linked to the section that derives it; the formula with its values in its title."""
         result = quantities.evaluate(self.catalog, quantity, selection)
-        return '<a class="value" href="%s" title="%s">%s</a>' % (
-            escape(self._href(*self._home(quantity))),
+        return self.number(result, escape_inline(phrase(result.value, result.kind, unit)))
+
+    def number(self, result, shown):
+        """A number as a link to its formula, with its derivation for book.js."""
+        return '<a class="value" href="%s" title="%s" data-steps="%s" data-source="%s">%s</a>' % (
+            escape(self._href(*self._home(result.id))),
             escape(derivation(result)),
-            escape_inline(phrase(result.value, result.kind, unit)),
+            escape(self._steps(result)),
+            escape("; ".join(self.catalog.references[id].short for id in self._sources(result))),
+            shown,
+        )
+
+    def _sources(self, result):
+        """The sources behind a number: of its formula, and of the records that went in."""
+        formula = self.catalog.formulas.get(result.id) or self.catalog.formulas.get(HOMES.get(result.id))
+        found = list(formula.source) if formula else []
+        for origin in result.origins.values():
+            if isinstance(origin, quantities.Result):
+                found.extend(self._sources(origin))
+            elif origin:
+                found.extend(getattr(self.catalog, origin[0])[origin[1]].source)
+        return list(dict.fromkeys(found))
+
+    def _steps(self, result):
+        """The derivation for book.js: [name, right side, value, link to the record or nothing] of each step, as JSON."""
+        return json.dumps(
+            [
+                [name, right, value, self._href("records", "record.%s.%s" % origin) if origin else "", origin[1] if origin else ""]
+                for name, right, value, origin in steps(result)
+            ],
+            ensure_ascii=False,
+            separators=(",", ":"),
         )
 
     def _home(self, quantity):
         formula = self.catalog.formulas.get(quantity) or self.catalog.formulas.get(HOMES.get(quantity))
         if formula:
             return formula.chapter, "eq." + (quantity if quantity in self.catalog.formulas else HOMES[quantity])
-        return quantity.split(".")[0], ""
+        return SECTIONS[quantity.split(".")[0]]
 
     def formula(self, id):
         """A numbered formula with its permalink."""
@@ -236,7 +279,7 @@ class Marks:
 
     def table(self, id):
         """A table of tables.yaml."""
-        return tables.render(self.catalog, id, self.language, lambda claim: self._claim_mark(claim, claim), self._up)
+        return tables.render(self.catalog, id, self)
 
     def tables_index(self):
         """Every table with a link to where it stands."""
@@ -341,6 +384,46 @@ class Marks:
         return "\n\n".join(out)
 
 
+    # --- data
+
+    def download(self, path, text=None):
+        """A link to a file that the build writes: data/… stands once, at the root; llms.txt in each language."""
+        up = self.root if path.startswith("data/") else self.up
+        return '<a class="download" href="%s%s">%s</a>' % (up, escape(path), escape_inline(text or path.rsplit("/", 1)[-1]))
+
+    def revision(self):
+        """The data revision and its date."""
+        return "<code>%s</code>" % escape(revision()) + (" (%s)" if self.language == "en" else "（%s）") % revision().date
+
+    def records(self):
+        """Every record of data/ as it is written, file by file, each with its permalink."""
+        out = []
+        for file in FILES:
+            records = []
+            for id in getattr(self.catalog, file):
+                line, text = self.catalog.source(file, id)
+                anchor = escape("record.%s.%s" % (file, id))
+                # Entities for line breaks: a blank line would end the block of HTML for Markdown.
+                records.append(
+                    '<div class="record" id="%s"><a class="permalink" href="#%s" title="%s">data/%s.yaml:%d</a><pre><code>%s</code></pre></div>'
+                    % (anchor, anchor, escape(self._label("label.permalink")), file, line, escape(text).replace("\n", "&#10;"))
+                )
+            out.append("## %s.yaml { #records.%s }" % (file, file))
+            out.append("<bl-records data-search-exclude>%s</bl-records>" % "".join(records))
+        return "\n\n".join(out)
+
+    def changes(self):
+        """The changelog of numbers."""
+        out = []
+        for id, change in self.catalog.changes.items():
+            out.append("## %s { #change.%s }" % (escape_inline(change.date), id))
+            out.append(escape_inline(words(change.what, self.language)))
+            out.append("%s%s%s" % (self._label("label.why"), self._colon(), escape_inline(words(change.why, self.language))))
+            moved = "\n".join("- `%s`" % line.replace("`", "'") for line in change.moved)
+            out.append("%s%s%s" % (self._label("label.moved"), self._colon(), "\n\n" + moved if moved else self._label("none")))
+        return "\n\n".join(out)
+
+
 # Quantities that have no formula of their own: the formula that shows where they come from.
 HOMES = {
     "ledger.weights_bytes": "ledger.weights",
@@ -353,11 +436,5 @@ HOMES = {
     "distributed.gathered_weights": "ledger.weights",
 }
 
-
-def _formula_numbers(catalog):
-    """{formula: '2.1'}: the chapter's number, and the formula's place in it."""
-    numbers, counts = {}, {}
-    for id, record in catalog.formulas.items():
-        counts[record.chapter] = counts.get(record.chapter, 0) + 1
-        numbers[id] = "%s.%d" % (catalog.chapters[record.chapter].number, counts[record.chapter])
-    return numbers
+# Quantities whose formula is told in words: the section that tells it.
+SECTIONS = {"parameters": ("models", "models.count"), "accelerators": ("accelerators", "accelerators")}

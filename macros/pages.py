@@ -41,6 +41,10 @@ NAMES = {
     "glossary": None,
     "reference_list": None,
     "evidence_tags": None,
+    "revision": None,
+    "records": None,
+    "changes": None,
+    "download": None,
 }
 _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*(\{\s*#([^\s}]+)[^}]*\})?\s*$")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")

@@ -1,25 +1,24 @@
 """Tables as HTML: a caption, scopes, right-aligned figures, the unit in the heading."""
 
+import html
+import re
+
 from byteledger import quantities, tables
 
 from . import katex
-from .text import amount, bare, derivation, escape, phrase, unit_of, words
+from .text import amount, bare, escape, escape_cell, phrase, unit_of, words
 
 
-def render(catalog, id, language, claim_mark, up=""):
-    """The table as one block of HTML.
-
-    claim_mark(id) gives the mark that stands in the first cell of a claim's row; up leads to the root of the language.
-    """
-    table = tables.evaluate(catalog, id)
-    view = _View(catalog, table, language, claim_mark, up)
+def render(catalog, id, marks):
+    """The table as one block of HTML. marks: the Marks of the page, for the marks of claims, numbers and links."""
+    view = _View(catalog, tables.evaluate(catalog, id), marks.language, marks)
     return "".join(
         [
             '<figure class="table" id="table.%s">' % escape(id),
             '<div class="table-scroll" role="region" tabindex="0" aria-labelledby="caption.%s">' % escape(id),
             '<table class="data"><caption id="caption.%s">%s</caption>' % (escape(id), view.caption()),
             "<thead>%s</thead><tbody>" % view.head(),
-            "".join(view.row(row) for row in table.rows),
+            "".join(view.row(row) for row in view.table.rows),
             "</tbody></table></div>",
             view.foot(),
             "</figure>",
@@ -27,18 +26,38 @@ def render(catalog, id, language, claim_mark, up=""):
     )
 
 
+def markdown(catalog, id, language):
+    """The table as Markdown, with the figures as they are printed: title, table, note, sources."""
+    view = _View(catalog, tables.evaluate(catalog, id), language)
+    record = view.table.record
+    lines = ["**%s**" % escape_cell(words(record.title, language)), ""]
+    headings = []
+    for heading in view.table.headings:
+        parts = [view.name_of(heading), view.across(heading) if heading.across else "", unit_of(heading.kind, heading.unit) if heading.kind else ""]
+        headings.append(", ".join(part for part in parts[:2] if part) + (" (%s)" % parts[2] if parts[2] else ""))
+    lines.append("| %s |" % " | ".join(map(escape_cell, headings)))
+    lines.append("|%s|" % "|".join("---:" if view.numeric(heading) else "---" for heading in view.table.headings))
+    for row in view.table.rows:
+        cells = [view.cell_in_markdown(heading, cell, row) for heading, cell in zip(view.table.headings, row.cells)]
+        lines.append("| %s |" % " | ".join(cells))
+    if record.note:
+        lines += ["", escape_cell(words(record.note, language))]
+    sources = ", ".join("%s%s" % (catalog.references[r].short, " <%s>" % catalog.references[r].url if catalog.references[r].url else "") for r in record.source)
+    lines += ["", escape_cell(view.label("label.source")) + ": " + sources.replace("|", "\\|")]
+    return "\n".join(lines)
+
+
 def row_words(catalog, id, language):
     """{claim: its row in words} for the rows of a table that carry a claim."""
     table = tables.evaluate(catalog, id)
-    view = _View(catalog, table, language, lambda claim: "")
+    view = _View(catalog, table, language)
     separator = "；" if language == "zh" else "; "
     return {row.claim: separator.join(view.cells_in_words(row)) for row in table.rows if row.claim}
 
 
 class _View:
-    def __init__(self, catalog, table, language, claim_mark, up=""):
-        self.catalog, self.table, self.language = catalog, table, language
-        self.claim_mark, self.up = claim_mark, up
+    def __init__(self, catalog, table, language, marks=None):
+        self.catalog, self.table, self.language, self.marks = catalog, table, language, marks
 
     def label(self, id):
         return words_of(self.catalog.terms[id], self.language)
@@ -55,28 +74,38 @@ class _View:
         )
 
     def foot(self):
-        links = (self.language == "zh" and "、" or "; ").join(
-            '<a href="%sreferences.html#ref.%s">%s</a>' % (self.up, escape(id), escape(self.catalog.references[id].short))
-            for id in self.table.record.source
+        """Below the table: its sources, its downloads, its text for copying, and the record it comes from."""
+        colon = "：" if self.language == "zh" else ": "
+        id = escape(self.table.id)
+        sources = ("、" if self.language == "zh" else "; ").join(
+            '<a href="%sreferences.html#ref.%s">%s</a>' % (self.marks.up, escape(source), escape(self.catalog.references[source].short))
+            for source in self.table.record.source
         )
-        return '<figcaption class="table-foot">%s%s%s</figcaption>' % (
-            escape(self.label("label.source")),
-            "：" if self.language == "zh" else ": ",
-            links,
-        )
+        offers = [
+            '<a href="%sdata/tables/%s.%s" download>%s</a>' % (self.marks.root, id, ending, ending.upper()) for ending in ("csv", "json")
+        ]
+        offers.append('<button type="button" data-copy="markdown.%s" hidden>%s</button>' % (id, escape(self.label("label.copy_markdown"))))
+        offers.append('<a href="%srecords.html#record.tables.%s">%s</a>' % (self.marks.up, id, escape(self.label("label.record"))))
+        text = escape(markdown(self.catalog, self.table.id, self.language)).replace("\n", "&#10;")
+        return (
+            '<figcaption class="table-foot" data-search-exclude><span class="sources">%s%s%s</span> <span class="offers">%s</span>'
+            '<textarea id="markdown.%s" hidden readonly>%s</textarea></figcaption>'
+        ) % (escape(self.label("label.source")), colon, sources, " ".join(offers), id, text)
 
     # --- headings
 
-    def heading(self, heading):
-        axis, _, field = heading.id.partition(":")
+    def name_of(self, heading):
+        _, _, field = heading.id.partition(":")
         if not field:
-            name = self.label(heading.id)
-        elif field in self.catalog.states:
-            name = words(self.catalog.states[field].name, self.language)
-        else:
-            name = self.label("column." + field)
+            return self.label(heading.id)
+        if field in self.catalog.states:
+            return words(self.catalog.states[field].name, self.language)
+        return self.label("column." + field)
+
+    def heading(self, heading):
+        name = self.name_of(heading)
         unit = unit_of(heading.kind, heading.unit) if heading.kind else ""
-        return escape(name), '<span class="unit">%s</span>' % escape(unit) if unit else ""
+        return escape(name), '<span class="unit">%s</span>' % escape(unit).replace("/", "/<wbr>") if unit else ""
 
     def head(self):
         grouped = any(heading.across for heading in self.table.headings)
@@ -108,39 +137,41 @@ class _View:
     def row(self, row):
         cells = []
         for position, (heading, cell) in enumerate(zip(self.table.headings, row.cells)):
-            shown, title = self.cell(heading, cell, row)
+            shown = self.cell(heading, cell, row)
             if position == 0:
-                mark = self.claim_mark(row.claim) + " " if row.claim else ""
+                mark = self.marks.claim_mark(row.claim, row.claim) + " " if row.claim else ""
                 numeric = ' class="number"' if heading.id == "figure:figure" else ""
                 cells.append('<th scope="row"%s>%s%s</th>' % (numeric, mark, shown))
             else:
                 kind = ' class="number"' if self.numeric(heading) else ""
-                tip = ' title="%s"' % escape(title) if title else ""
-                cells.append("<td%s%s>%s</td>" % (kind, tip, shown))
+                cells.append("<td%s>%s</td>" % (kind, shown))
         return "<tr%s>%s</tr>" % (' class="total"' if row.total else "", "".join(cells))
 
     def cell(self, heading, cell, row):
-        """(HTML, title) of one cell."""
+        """The HTML of one cell."""
         if row.total and heading is self.table.headings[0]:
-            return escape(self.label("total")), ""
+            return escape(self.label("total"))
         if isinstance(cell, quantities.Result):
-            return self.result(heading, cell), derivation(cell)
+            return self.result(heading, cell)
         axis, _, field = heading.id.partition(":")
         if cell is None:
             strategy = self.catalog.strategies.get(row.selection.get("strategy"))
             if strategy and strategy.shards is None and (self.numeric(heading) or field == "per_rank"):
-                return escape(words(strategy.not_modelled, self.language)), ""
-            return ("" if row.total else "—"), ""
-        return self.field(axis, field, cell), ""
+                return escape(words(strategy.not_modelled, self.language))
+            return "" if row.total else "—"
+        return self.field(axis, field, cell)
 
     def result(self, heading, cell):
         if heading.id == "figure:figure":
-            return escape(phrase(cell.value, cell.kind))
-        shown = escape(bare(cell.value, cell.kind, heading.unit))
+            return self.number(cell, escape(phrase(cell.value, cell.kind)))
+        shown = self.number(cell, escape(bare(cell.value, cell.kind, heading.unit)))
         has_gib = any(other.id == heading.id and other.unit == "GiB" for other in self.table.headings)
         if cell.kind == "bytes" and heading.unit == "GB" and not has_gib:
             shown += '<span class="gib">%s GiB</span>' % escape(amount(cell.value, "GiB"))
         return shown
+
+    def number(self, result, shown):
+        return self.marks.number(result, shown) if self.marks else shown
 
     def field(self, axis, field, cell):
         if not field:
@@ -158,7 +189,7 @@ class _View:
             joined = ("、" if self.language == "zh" else ", ").join(self.label("group." + group) for group in cell)
             return escape(joined or self.label("none"))
         if field == "per_rank":
-            return katex.render(per_rank(cell))
+            return katex.render(cell)
         if field == "gathers":
             return escape(self.label("gathers." + cell))
         return escape(bare(cell, "bytes per parameter") if isinstance(cell, (int, float)) else cell)
@@ -169,6 +200,15 @@ class _View:
         if name is None:
             return escape(choice)
         return escape(name if isinstance(name, str) else words(name, self.language))
+
+    def cell_in_markdown(self, heading, cell, row):
+        axis, _, field = heading.id.partition(":")
+        if field in ("symbol", "per_rank") and cell is not None or (field == "figure" and isinstance(cell, str)):
+            return "$%s$" % cell.replace("|", r"\vert ")
+        if isinstance(cell, quantities.Result) and heading.id != "figure:figure":
+            return bare(cell.value, cell.kind, heading.unit)
+        shown = self.cell(heading, cell, row)
+        return escape_cell(html.unescape(re.sub(r"<[^>]+>", "", shown)))
 
     def cells_in_words(self, row):
         for heading, cell in zip(self.table.headings, row.cells):
@@ -182,12 +222,15 @@ class _View:
                 yield self.name(heading.id, cell)
 
 
-def per_rank(shards):
-    """The bytes per rank of a strategy in TeX, from what it shards."""
-    divided = {group: r"/ d" if group in shards else "" for group in ("weights", "gradients", "optimizer")}
-    return r"b_w N%s + b_g N%s + K N%s" % (divided["weights"], divided["gradients"], divided["optimizer"])
-
-
 def words_of(term, language):
     """A term's own name."""
     return getattr(term, language)
+
+
+def formula_numbers(catalog):
+    """{formula: '2.1'}: the chapter's number, and the formula's place in it."""
+    numbers, counts = {}, {}
+    for id, record in catalog.formulas.items():
+        counts[record.chapter] = counts.get(record.chapter, 0) + 1
+        numbers[id] = "%s.%d" % (catalog.chapters[record.chapter].number, counts[record.chapter])
+    return numbers

@@ -1,6 +1,7 @@
 """Numbers and words as they are printed: rounding happens here and nowhere else."""
 
 import html
+import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 LANGUAGES = ("zh", "en")
@@ -70,6 +71,27 @@ def derivation(result):
     return "%s; %s" % (equation, inputs)
 
 
+def steps(result):
+    """The derivation in full, as [(name, right side, value, origin)]: the quantity first, then each of its inputs.
+
+    An input that is a quantity itself is derived in its turn; origin is (file, id) of a record, or None.
+    """
+    name, _, right = result.equation.replace(" x ", " × ").partition(" = ")
+    found = [(name, right, phrase(result.value, result.kind) + _exact(result), None)]
+    for argument, value in result.arguments.items():
+        origin = result.origins[argument]
+        if hasattr(origin, "function"):
+            found.extend(steps(origin))
+        elif value is not None:
+            found.append((argument, "", _input(value), origin))
+    return list(dict.fromkeys(found))
+
+
+def _exact(result):
+    """The bytes themselves, beside the rounded amount."""
+    return " (%s B)" % number(result.value, 3) if result.kind == "bytes" else ""
+
+
 def _input(value):
     if isinstance(value, (list, tuple)):
         return "{%s}" % ", ".join(value)
@@ -89,3 +111,8 @@ def escape(text):
 def escape_inline(text):
     """Text from data, safe inside a Markdown paragraph or table cell: nothing in it is read as markup."""
     return html.escape(" ".join(str(text).split()), quote=True).replace("&", "\0").translate(_MARKUP).replace("\0", "&")
+
+
+def escape_cell(text):
+    """Text from data in a table cell of plain Markdown: one line, and no sign that ends the cell or starts markup."""
+    return re.sub(r"([\\`*_\[\]<>|~#$]|(?<=<)%)", r"\\\1", " ".join(str(text).split()))

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-LEFT_OVER = re.compile(r"<%[=%#]|%%>|&lt;%=|Macro (Syntax|Rendering) Error")
+LEFT_OVER = re.compile(r"<%[=%#]|%%>|&lt;%=|Macro (?:Syntax|Rendering) Error|<p>///[^<\n]*")
 VOID_LINKS = ("mailto", "tel", "javascript", "data")
 
 
@@ -53,7 +53,7 @@ def faults(site):
         text = path.read_text(encoding="utf-8")
         documents[path] = Document(text)
         for match in LEFT_OVER.finditer(text):
-            found.append("%s:%d: a macro was left over: %r" % (path.relative_to(site), text.count("\n", 0, match.start()) + 1, match[0]))
+            found.append("%s:%d: markup was left over: %r" % (path.relative_to(site), text.count("\n", 0, match.start()) + 1, match[0]))
     for path, document in documents.items():
         found.extend("%s%s" % (path.relative_to(site), fault) for fault in _page(site, path, document, documents))
     found.extend(_styles(site))

@@ -1,5 +1,68 @@
-// Keeps the anchor when the language is switched. Everything on the site reads without this file.
-document.addEventListener("click", event => {
-  const link = event.target.closest && event.target.closest("a[data-language]")
-  if (link && location.hash) link.hash = location.hash
-}, true)
+// Small comforts. Everything on the site reads without this file.
+
+// The language link keeps the anchor, also when it is opened in a new tab or copied.
+const language = document.querySelector("a[data-language]")
+if (language) {
+  const follow = () => { language.hash = location.hash }
+  addEventListener("hashchange", follow)
+  follow()
+}
+
+// Tables: say when there is more to the side; let tables of words be stacked on narrow screens (book.css does).
+for (const table of document.querySelectorAll(".md-content table")) {
+  const names = [...table.querySelectorAll("thead th")].map(cell => cell.textContent.trim())
+  if (names.length < 3 || table.querySelector(".number, [colspan]")) continue
+  table.dataset.stacked = ""
+  table.setAttribute("role", "table")
+  for (const row of table.rows) {
+    row.setAttribute("role", "row")
+    ;[...row.cells].forEach((cell, i) => {
+      cell.setAttribute("role", cell.tagName === "TD" ? "cell" : cell.scope === "row" ? "rowheader" : "columnheader")
+      if (!row.closest("tbody")) return
+      if (["", "—"].includes(cell.textContent.trim())) cell.dataset.nothing = ""
+      else cell.dataset.column = names[i]
+    })
+  }
+}
+for (const box of document.querySelectorAll(".table-scroll")) {
+  const hint = Object.assign(document.createElement("span"), { className: "table-hint", hidden: true })
+  hint.textContent = document.documentElement.lang.startsWith("zh") ? "左右滑动可看全表 →" : "Scroll sideways for the whole table →"
+  hint.setAttribute("aria-hidden", "true")
+  box.after(hint)
+  const look = () => {
+    const scrolls = box.scrollWidth > box.clientWidth + 1
+    hint.hidden = !scrolls
+    box.classList.toggle("scrolls", scrolls)
+    box.classList.toggle("at-end", box.scrollLeft + box.clientWidth >= box.scrollWidth - 2)
+  }
+  box.addEventListener("scroll", look, { passive: true })
+  new ResizeObserver(look).observe(box)
+}
+
+// The claims index: filter by tag, chapter and source.
+const filter = document.querySelector("form.claims-filter")
+if (filter) {
+  const entries = [...document.querySelectorAll(".claim-entry")]
+  const selects = [...filter.querySelectorAll("select")]
+  const headings = [...document.querySelectorAll(".md-content h2")]
+  const show = () => {
+    const fits = entry => selects.every(({ value, dataset }) => !value || entry.dataset[dataset.filter].split(" ").includes(value))
+    for (const entry of entries) entry.hidden = !fits(entry)
+    const shown = entries.filter(entry => !entry.hidden)
+    filter.querySelector("output").value = shown.length
+    for (const heading of headings) heading.hidden = !shown.some(entry => heading.id === "claims." + entry.dataset.chapter)
+  }
+  // A link to a claim that is filtered away shows it.
+  const reveal = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)))
+    if (!target || !target.hidden) return
+    filter.reset()
+    show()
+    target.scrollIntoView()
+  }
+  filter.hidden = false
+  filter.addEventListener("submit", event => event.preventDefault())
+  filter.addEventListener("change", show)
+  addEventListener("hashchange", reveal)
+  show() // the browser may have kept a choice
+}

@@ -15,7 +15,7 @@ site: $(READY) ## builds both languages into site/
 	@$(BIN)/python scripts/build.py
 
 test: $(READY) ## runs the whole suite
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(ARGS)
 
 watch: $(READY) ## serves both languages with live reload
 	@$(BIN)/python scripts/watch.py --port $(PORT)

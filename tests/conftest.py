@@ -9,6 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 import browser
 
@@ -16,9 +17,17 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    """The folder of a site built from this tree, both languages; read only."""
-    folder = tmp_path_factory.mktemp("built") / "site"
+def site(tmp_path_factory, worker_id):
+    """The folder of a site built from this tree, both languages; read only, and one for all of xdist's workers."""
+    if worker_id == "master":
+        return build(tmp_path_factory.mktemp("built") / "site")
+    folder = tmp_path_factory.getbasetemp().parent / "built" / "site"
+    with FileLock(str(folder.parent) + ".lock"):
+        return folder if folder.exists() else build(folder)
+
+
+def build(folder):
+    """Builds into folder; returns it."""
     # PYTHONPATH, since in a second worktree the environment's editable install points to the first.
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, ROOT / "scripts" / "build.py", "--site", folder]
@@ -48,6 +57,6 @@ def server(site):
 def chromium():
     """A running Chromium; its tests are skipped on a machine without one."""
     if not browser.find():
-        pytest.skip(browser.MISSING)
+        (pytest.fail if os.environ.get("REQUIRE_BROWSER") else pytest.skip)(browser.MISSING)
     with browser.Chromium() as running:
         yield running

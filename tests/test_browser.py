@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytestmark = pytest.mark.browser
+# One worker for all: a browser for each would cost more than it saves.
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 LANGUAGES = {"zh": "", "en": "en/"}  # and where each stands
 PHONE = {"width": 390, "height": 844, "mobile": True}
@@ -40,7 +41,7 @@ RAW = r"""(() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = []
   while (texts.nextNode()) {
     const text = texts.currentNode.data
-    if (/\$\$|\\(frac|text|times|approx|sum|sqrt|left|begin)\b|\\[[(]/.test(text) && !texts.currentNode.parentElement.closest("annotation, code, pre, script, style"))
+    if (/\$\$|\\(frac|text|times|approx|sum|sqrt|left|begin)\b|\\[[(]/.test(text) && !texts.currentNode.parentElement.closest("annotation, code, pre, script, style, textarea"))
       found.push(text.trim().slice(0, 60))
   }
   return found.concat([...document.querySelectorAll(".katex-error")].map(e => "katex-error: " + e.title))

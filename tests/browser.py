@@ -23,6 +23,7 @@ from urllib.parse import urldefrag
 import websocket
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+MISSING = "no Chromium: set CHROMIUM, or put one of %s on PATH" % ", ".join(NAMES)
 PATIENCE = 60  # seconds; long, since a shared two-core machine stalls, and only a failing test waits them out
 FLAGS = (
     "--headless",
@@ -60,7 +61,7 @@ class Chromium:
     def __init__(self, path=None):
         self.path = path or find()
         if not self.path:
-            raise BrowserError("no Chromium: set CHROMIUM, or put one of %s on PATH" % ", ".join(NAMES))
+            raise BrowserError(MISSING)
         self._ids, self._pages = 0, {}
         self._process = self._socket = None
 
@@ -153,20 +154,21 @@ class Chromium:
 
 
 class Page:
-    """A tab. `requests`, `failed` and `messages` hold what happened since the last open()."""
+    """A tab. `requests`, `failed` and `messages` hold what happened since its document was asked for."""
 
     def __init__(self, chromium):
         self._chromium = chromium
-        self._forget()
+        self._forget(None)
 
     def __enter__(self):
         call = self._chromium.call
         self._context = call("Target.createBrowserContext")["browserContextId"]
-        target = call("Target.createTarget", url="about:blank", browserContextId=self._context)["targetId"]
-        self._session = call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._frame = call("Target.createTarget", url="about:blank", browserContextId=self._context)["targetId"]
+        self._session = call("Target.attachToTarget", targetId=self._frame, flatten=True)["sessionId"]
         self._chromium._pages[self._session] = self
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(domain + ".enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
         # A worker's requests and faults are told in a session of its own; it waits until we listen.
         self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
         return self
@@ -182,17 +184,25 @@ class Page:
 
     # --- what happened
 
-    def _forget(self):
+    def _forget(self, document):
+        """Begins the record of a new document, which the protocol names by its loader."""
         self.requests, self.failed, self.messages = [], [], []
         self._running, self._loaded = {}, False
+        self._document = document
 
     @property
     def errors(self):
         """Errors on the console, exceptions, and what the browser itself logs as an error, as lines."""
-        return ["%s (%s)" % (message.text, message.url) for message in self.messages if message.level in ("error", "assert", "exception")]
+        lines = ("%s (%s)" % (message.text, message.url) for message in self.messages if message.level in ("error", "assert", "exception"))
+        return list(dict.fromkeys(lines))  # what a worker says is told twice
 
     def _record(self, method, event, session):
         if method == "Network.requestWillBeSent":
+            if event.get("frameId") == self._frame and event["loaderId"]:  # a worker's script has none
+                if event["requestId"] == event["loaderId"]:
+                    self._forget(event["loaderId"])
+                elif event["loaderId"] != self._document:
+                    return  # of the document before, such as its icon
             self._running[event["requestId"]] = event["request"]["url"]
             self.requests.append(event["request"]["url"])
         elif method == "Network.responseReceived" and event["response"]["status"] >= 400:
@@ -203,7 +213,7 @@ class Page:
             url = self._running.pop(event["requestId"], None)
             if url:
                 self.failed.append("%s: %s" % (url, event["errorText"]))
-        elif method == "Page.loadEventFired":
+        elif method == "Page.lifecycleEvent" and event["name"] == "load" and event["loaderId"] == self._document:
             self._loaded = True
         elif method == "Runtime.consoleAPICalled":
             text = " ".join(str(value.get("value", value.get("description", ""))) for value in event["args"])
@@ -237,7 +247,7 @@ class Page:
         if urldefrag(self.evaluate("location.href"))[0] == urldefrag(url)[0]:
             self.call("Page.navigate", url="about:blank")  # else a new fragment would not load the page again
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
-        self._forget()
+        self._forget(None)
         answer = self.call("Page.navigate", url=url)
         if answer.get("errorText"):
             raise BrowserError("%s: %s" % (url, answer["errorText"]))
@@ -304,16 +314,13 @@ class Page:
             self.call("Input.dispatchMouseEvent", type=kind, x=spot[0], y=spot[1], button=button, buttons=buttons, clickCount=1)
 
     def type(self, text):
-        """Types into the focused element, a key for each character."""
-        for character in text:
-            self._key(character, character, ord(character.upper()) if character.isalnum() and character.isascii() else 0)
+        """Enters text into the focused element at once, as an input method or a paste does, and lets a key go."""
+        self.call("Input.insertText", text=text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=text[-1])
 
     def press(self, key):
         """Presses one of KEYS."""
         code, text = KEYS[key]
-        self._key(key, text, code)
-
-    def _key(self, key, text, code):
         self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", key=key, text=text, windowsVirtualKeyCode=code)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 

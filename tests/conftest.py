@@ -48,6 +48,6 @@ def server(site):
 def chromium():
     """A running Chromium; its tests are skipped on a machine without one."""
     if not browser.find():
-        pytest.skip("no Chromium here: set CHROMIUM, or put one of %s on PATH" % ", ".join(browser.NAMES))
+        pytest.skip(browser.MISSING)
     with browser.Chromium() as running:
         yield running

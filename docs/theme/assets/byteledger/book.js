@@ -5,15 +5,33 @@ const language = document.querySelector("a[data-language]")
 if (language) {
   const follow = () => { language.hash = location.hash }
   addEventListener("hashchange", follow)
+  for (const kind of ["pointerenter", "focus", "click"]) language.addEventListener(kind, follow) // cite.js replaces the anchor silently
   follow()
 }
 
+// A browser may break a line between a formula and the comma after it, or the bracket before it: bind them.
+for (const math of document.querySelectorAll(".md-content bl-math")) {
+  const { previousSibling: before, nextSibling: after } = math
+  const closing = after && after.nodeType === 3 && after.data.match(/^[，。、；：！？）》」』】”’…,.;:!?)\]%]+/)
+  const opening = before && before.nodeType === 3 && before.data.match(/[（《「『【“‘(\[]+$/)
+  if ((!closing && !opening) || math.getBoundingClientRect().width > 220) continue // a long one must itself break
+  const whole = Object.assign(document.createElement("span"), { className: "bl-whole" })
+  math.before(whole)
+  if (closing) after.splitText(closing[0].length)
+  whole.append(...(opening ? [before.splitText(opening.index)] : []), math, ...(closing ? [after] : []))
+}
+
 // Tables of words whose rows do not fit a phone may be stacked there: a cell below the name of its column (book.css does).
-const width = text => text.trim().replace(/[^\x00-\xff]/g, "xx").length
+const said = element => {
+  const copy = element.cloneNode(true)
+  for (const twin of copy.querySelectorAll(".katex-mathml")) twin.remove()
+  return copy.textContent.trim()
+}
+const width = text => text.replace(/[^\x00-\xff]/g, "xx").length
 for (const table of document.querySelectorAll(".md-content table")) {
-  const names = [...table.querySelectorAll("thead th")].map(cell => cell.textContent.trim())
+  const names = [...table.querySelectorAll("thead th")].map(said)
   if (names.length < 2 || table.querySelector("td.number, [colspan]")) continue
-  if (![...table.rows].some(row => width(row.textContent) > 44)) continue
+  if (![...table.rows].some(row => [...row.cells].reduce((sum, cell) => sum + width(said(cell)), 0) > 44)) continue
   table.dataset.stacked = names.length
   // A table that is laid out as blocks loses its meaning to assistive technology unless it is said.
   table.setAttribute("role", "table")
@@ -23,7 +41,7 @@ for (const table of document.querySelectorAll(".md-content table")) {
     for (const [i, cell] of [...row.cells].entries()) {
       cell.setAttribute("role", cell.tagName === "TD" ? "cell" : cell.scope === "row" ? "rowheader" : "columnheader")
       if (!row.closest("tbody")) continue
-      if (["", "—"].includes(cell.textContent.trim())) cell.dataset.nothing = ""
+      if (["", "—"].includes(said(cell))) cell.dataset.nothing = ""
       else cell.dataset.column = names[i]
     }
   }

@@ -77,7 +77,7 @@ class Marks:
         for tag in ("docx", "external", "estimate", "limit", "measured"):
             count = sum(claim.tag == tag for claim in self.catalog.claims.values())
             rows.append(
-                '<tr><th scope="row" id="tag.%s"><span class="claim claim--%s">%s</span> %s</th><td>%s</td><td class="number">%d</td></tr>'
+                '<tr><th scope="row" id="tag.%s"><span class="claim claim--%s">%s</span> %s</th> <td>%s</td> <td class="number">%d</td></tr>'
                 % (
                     tag,
                     tag,
@@ -322,7 +322,7 @@ class Marks:
                 other = tables.words_of(record, "en" if self.language == "zh" else "zh")
                 aside = ' <span class="other-language" lang="%s">%s</span>' % ("en" if self.language == "zh" else "zh-CN", escape(other))
                 entries.append(
-                    '<dt id="term.%s"><a class="permalink" href="#term.%s" title="%s">%s</a>%s</dt><dd>%s</dd>'
+                    '<dt id="term.%s"><a class="permalink" href="#term.%s" title="%s">%s</a>%s</dt> <dd>%s</dd>'
                     % (
                         escape(id),
                         escape(id),
@@ -332,7 +332,7 @@ class Marks:
                         escape(words(record.definition, self.language)),
                     )
                 )
-        return '<dl class="glossary">%s</dl>' % "".join(entries)
+        return '<dl class="glossary">%s</dl>' % " ".join(entries)
 
     def cite(self, id):
         """A source by its short name, linked to its entry in the references."""

@@ -1,4 +1,7 @@
-"""Tables as HTML: a caption, scopes, right-aligned figures, the unit in the heading."""
+"""Tables as HTML: a caption, scopes, right-aligned figures, the unit in the heading.
+
+A blank stands between cells: search reads the text of a page without its tags.
+"""
 
 import html
 import re
@@ -17,8 +20,8 @@ def render(catalog, id, marks):
             '<figure class="table" id="table.%s">' % escape(id),
             '<div class="table-scroll" role="region" tabindex="0" aria-labelledby="caption.%s">' % escape(id),
             '<table class="data"><caption id="caption.%s">%s</caption>' % (escape(id), view.caption()),
-            "<thead>%s</thead><tbody>" % view.head(),
-            "".join(view.row(row) for row in view.table.rows),
+            "<thead>%s</thead> <tbody>" % view.head(),
+            " ".join(view.row(row) for row in view.table.rows),
             "</tbody></table></div>",
             view.foot(),
             "</figure>",
@@ -64,7 +67,7 @@ class _View:
 
     def caption(self):
         record = self.table.record
-        note = '<span class="note">%s</span>' % escape(words(record.note, self.language)) if record.note else ""
+        note = ' <span class="note">%s</span>' % escape(words(record.note, self.language)) if record.note else ""
         return '<a class="permalink" href="#table.%s" title="%s">%s</a> <span class="title">%s</span>%s' % (
             escape(self.table.id),
             escape(self.label("label.permalink")),
@@ -105,7 +108,7 @@ class _View:
     def heading(self, heading):
         name = self.name_of(heading)
         unit = unit_of(heading.kind, heading.unit) if heading.kind else ""
-        return escape(name), '<span class="unit">%s</span>' % escape(unit).replace("/", "/<wbr>") if unit else ""
+        return escape(name), ' <span class="unit">%s</span>' % escape(unit).replace("/", "/<wbr>") if unit else ""
 
     def head(self):
         grouped = any(heading.across for heading in self.table.headings)
@@ -122,8 +125,8 @@ class _View:
                 first.append('<th scope="colgroup" colspan="%d" class="group">%s%s</th>' % (count, name, unit))
                 previous = heading.id
             second.append('<th scope="col" class="number">%s</th>' % escape(self.across(heading)))
-        rows = "<tr>%s</tr>" % "".join(first)
-        return rows + ("<tr>%s</tr>" % "".join(second) if grouped else "")
+        rows = "<tr>%s</tr>" % " ".join(first)
+        return rows + (" <tr>%s</tr>" % " ".join(second) if grouped else "")
 
     def across(self, heading):
         symbols = {"world_size": "W"}
@@ -145,7 +148,7 @@ class _View:
             else:
                 kind = ' class="number"' if self.numeric(heading) else ""
                 cells.append("<td%s>%s</td>" % (kind, shown))
-        return "<tr%s>%s</tr>" % (' class="total"' if row.total else "", "".join(cells))
+        return "<tr%s>%s</tr>" % (' class="total"' if row.total else "", " ".join(cells))
 
     def cell(self, heading, cell, row):
         """The HTML of one cell."""
@@ -167,7 +170,7 @@ class _View:
         shown = self.number(cell, escape(bare(cell.value, cell.kind, heading.unit)))
         has_gib = any(other.id == heading.id and other.unit == "GiB" for other in self.table.headings)
         if cell.kind == "bytes" and heading.unit == "GB" and not has_gib:
-            shown += '<span class="gib">%s GiB</span>' % escape(amount(cell.value, "GiB"))
+            shown += ' <span class="gib">%s GiB</span>' % escape(amount(cell.value, "GiB"))
         return shown
 
     def number(self, result, shown):

@@ -8,6 +8,7 @@ MkDocs checks Markdown links only; this checks what came out, raw HTML included.
 import re
 import sys
 from collections import Counter
+from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -44,6 +45,12 @@ class Document(HTMLParser):
             self.images_without_words.append(line)
 
 
+@lru_cache(maxsize=256)  # the tests check many copies of a site in which one page differs
+def parsed(text):
+    """The Document of a page's text."""
+    return Document(text)
+
+
 def faults(site):
     """Every fault of the site, as lines."""
     site = Path(site)
@@ -51,7 +58,7 @@ def faults(site):
     found = []
     for path in sorted(site.rglob("*.html")):
         text = path.read_text(encoding="utf-8")
-        documents[path] = Document(text)
+        documents[path] = parsed(text)
         for match in LEFT_OVER.finditer(text):
             found.append("%s:%d: markup was left over: %r" % (path.relative_to(site), text.count("\n", 0, match.start()) + 1, match[0]))
     for path, document in documents.items():

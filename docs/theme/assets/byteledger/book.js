@@ -8,22 +8,28 @@ if (language) {
   follow()
 }
 
-// Tables: say when there is more to the side; let tables of words be stacked on narrow screens (book.css does).
+// Tables of words whose rows do not fit a phone may be stacked there: a cell below the name of its column (book.css does).
+const width = text => text.trim().replace(/[^\x00-\xff]/g, "xx").length
 for (const table of document.querySelectorAll(".md-content table")) {
   const names = [...table.querySelectorAll("thead th")].map(cell => cell.textContent.trim())
-  if (names.length < 3 || table.querySelector(".number, [colspan]")) continue
-  table.dataset.stacked = ""
+  if (names.length < 2 || table.querySelector("td.number, [colspan]")) continue
+  if (![...table.rows].some(row => width(row.textContent) > 44)) continue
+  table.dataset.stacked = names.length
+  // A table that is laid out as blocks loses its meaning to assistive technology unless it is said.
   table.setAttribute("role", "table")
+  if (table.caption) table.caption.setAttribute("role", "caption")
   for (const row of table.rows) {
     row.setAttribute("role", "row")
-    ;[...row.cells].forEach((cell, i) => {
+    for (const [i, cell] of [...row.cells].entries()) {
       cell.setAttribute("role", cell.tagName === "TD" ? "cell" : cell.scope === "row" ? "rowheader" : "columnheader")
-      if (!row.closest("tbody")) return
+      if (!row.closest("tbody")) continue
       if (["", "—"].includes(cell.textContent.trim())) cell.dataset.nothing = ""
       else cell.dataset.column = names[i]
-    })
+    }
   }
 }
+
+// Say when there is more of a table to the side.
 for (const box of document.querySelectorAll(".table-scroll")) {
   const hint = Object.assign(document.createElement("span"), { className: "table-hint", hidden: true })
   hint.textContent = document.documentElement.lang.startsWith("zh") ? "左右滑动可看全表 →" : "Scroll sideways for the whole table →"

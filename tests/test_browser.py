@@ -36,12 +36,13 @@ WIDE = """(() => {
   return ["reaches to " + Math.round(reach) + " px", ...new Set(outermost.map(name))]
 })()"""
 
-# Text that still reads as TeX, outside of code and of the TeX that KaTeX keeps for copying; and KaTeX's own error marks.
+# Text that still reads as TeX, outside of code and of what is kept for copying (KaTeX's annotations, a table as Markdown);
+# and KaTeX's own error marks.
 RAW = r"""(() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = []
   while (texts.nextNode()) {
     const text = texts.currentNode.data
-    if (/\$\$|\\(frac|text|times|approx|sum|sqrt|left|begin)\b|\\[[(]/.test(text) && !texts.currentNode.parentElement.closest("annotation, code, pre, script, style, textarea"))
+    if (/\$\$|\\(frac|text|times|approx|sum|sqrt|left|begin)\b|\\[[(]/.test(text) && !texts.currentNode.parentElement.closest("annotation, textarea, code, pre, script, style"))
       found.push(text.trim().slice(0, 60))
   }
   return found.concat([...document.querySelectorAll(".katex-error")].map(e => "katex-error: " + e.title))

@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: serve test site watch lock clean
+.PHONY: serve test site tables check watch lock clean
 .DEFAULT_GOAL := serve
 
 serve: site ## builds both languages and serves them on localhost
@@ -15,7 +15,13 @@ site: $(READY) ## builds both languages into site/
 	@$(BIN)/python scripts/build.py
 
 test: $(READY) ## runs the whole suite
-	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(ARGS)
+
+tables: $(READY) ## renders every table into tests/golden/*.csv and shows what moved
+	@$(BIN)/python -m byteledger tables
+
+check: $(READY) ## checks data/ and tells every fault
+	@$(BIN)/python -m byteledger check
 
 watch: $(READY) ## serves both languages with live reload
 	@$(BIN)/python scripts/watch.py --port $(PORT)

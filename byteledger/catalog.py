@@ -209,10 +209,12 @@ def _cross(catalog, positions, left_out):
     def report(file, id, path, finding, cure):
         faults.append(Fault("data/%s.yaml" % file, positions[file].line((id, *path)), id, finding, cure))
 
+    kinds = {}
+    for id, term in catalog.terms.items():
+        kinds.setdefault(term.kind, []).append(id)
+
     def refers(file, id, path, target, to, kind=None):
-        known = getattr(catalog, to)
-        if kind:
-            known = [key for key, term in known.items() if term.kind == kind]
+        known = kinds.get(kind, ()) if kind else getattr(catalog, to)
         if target not in known:
             if absent(to, target):
                 return
@@ -229,15 +231,15 @@ def _cross(catalog, positions, left_out):
                 report(file, id, (), str(error), "correct it")
 
     used = set()
-    for file in FILES:
+    for file, model in FILES.items():
+        lists = [key for key in ("source", "references") if key in model.model_fields]
         for id, record in getattr(catalog, file).items():
-            check = partial(refers, file, id)
-            for key in ("source", "references"):
-                for number, reference in enumerate(getattr(record, key, ())):
-                    check((key, number), reference, "references")
+            for key in lists:
+                for number, reference in enumerate(getattr(record, key)):
+                    refers(file, id, (key, number), reference, "references")
                     used.add(reference)
-            if getattr(record, "claim", None):
-                check(("claim",), record.claim, "claims")
+            if "claim" in model.model_fields and record.claim:
+                refers(file, id, ("claim",), record.claim, "claims")
     for id in catalog.references:
         if id not in used and not left_out:
             report("references", id, (), "no record and no claim uses it", "cite it, or remove it")

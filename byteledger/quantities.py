@@ -5,6 +5,8 @@ number ("world_size", or "replicas?" where it may be left out), or another quant
 one way, and its formula, inputs and value can be shown together.
 """
 
+from functools import lru_cache
+
 from . import activations, attention, distributed, ledger, parameters, units
 from .arguments import ArgumentError
 from .nearest import suggestion
@@ -147,6 +149,7 @@ def evaluate(catalog, id, selection):
     return _evaluate(catalog, id, selection)
 
 
+@lru_cache(maxsize=None)
 def axes(id):
     """The axes that a quantity needs, and those that it can take: (needed, optional)."""
     needed, optional = set(), set()
@@ -159,7 +162,7 @@ def axes(id):
             optional.add(source[:-1])
         else:
             needed.add(source.split(":")[0])
-    return needed, optional
+    return frozenset(needed), frozenset(optional)
 
 
 def _refuse_unused(id, selection):

@@ -72,7 +72,8 @@ def _characters(text, faults):
     if text.isascii() and "\t" not in text and not _CONTROL.search(text):
         return
     for number, line in enumerate(text.split("\n"), 1):
-        for character in line:
+        # Nothing invisible is printable; an ideographic space is neither, and is looked at below.
+        for character in "" if line.isprintable() else line:
             if character == "\t":
                 faults.append((number, (), "a tab", "use spaces"))
                 break

@@ -50,6 +50,7 @@ _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*(\{\s*#([^\s}]+)[^}]*\})?\s*$")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _MATH = re.compile(r"(?<![\\$])\$(?!\$)([^$\n]+?)(?<!\\)\$(?!\$)")
 _BLOCK_START = re.compile(r"^\s*([-*+]\s+|\d+\.\s+|\|.*\|?\s*|:\s+)?$")
+_RAW = re.compile(r"<%%\s*raw\s*%%>.*?<%%\s*endraw\s*%%>", re.S)
 _CLAIM = re.compile(r"<%=\s*claim\(\s*[\"']([^\"']+)[\"']\s*\)\s*%>\s*")
 
 
@@ -127,7 +128,9 @@ class Page:
 
     def _read_claims(self):
         claims = {}
-        for match in _CLAIM.finditer(self.text):
+        # What stands between raw and endraw is shown, not run.
+        text = _RAW.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), self.text)
+        for match in _CLAIM.finditer(text):
             line = self.text.count("\n", 0, match.start()) + 1
             before = self.text[self.text.rfind("\n", 0, match.start()) + 1 : match.start()]
             if not (_BLOCK_START.match(before) or before.rstrip().endswith("|")):

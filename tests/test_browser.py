@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-# One worker for all: a browser for each would cost more than it saves.
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 LANGUAGES = {"zh": "", "en": "en/"}  # and where each stands
 PHONE = {"width": 390, "height": 844, "mobile": True}

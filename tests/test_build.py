@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("build")  # its checkout is shared by all of them
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("data", "docs", "byteledger", "macros", "scripts", "tests", "third_party", "CITATION.cff", "mkdocs.yml", "mkdocs.en.yml", "pyproject.toml")
 

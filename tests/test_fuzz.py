@@ -8,6 +8,8 @@ import random
 import re
 import time
 
+import pytest
+
 from byteledger import catalog, tables
 
 CASES = int(os.environ.get("FUZZ_CASES", "2000"))
@@ -50,14 +52,15 @@ def mutate(text, source):
     return text
 
 
-def test_two_thousand_mutations(tmp_path):
-    source = random.Random(SEED)
+@pytest.mark.parametrize("part", [0, 1])
+def test_mutations(tmp_path, part):
+    source = random.Random(SEED + part)
     originals = {path.name: path.read_text(encoding="utf-8") for path in catalog.DATA.glob("*.yaml")}
     for name, text in originals.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     names = sorted(originals)
     sound = 0
-    for case in range(CASES):
+    for case in range(CASES // 2):
         name = source.choice(names)
         text = mutate(originals[name], source)
         raw = text.encode("utf-8", "surrogatepass")
@@ -76,7 +79,7 @@ def test_two_thousand_mutations(tmp_path):
             sound += 1
             check_tables(data, (case, name))
         (tmp_path / name).write_text(originals[name], encoding="utf-8")
-    assert 0.02 * CASES < sound < 0.9 * CASES, "the mutations are too tame or too wild to say anything"
+    assert 0.01 * CASES < sound < 0.45 * CASES, "the mutations are too tame or too wild to say anything"
 
 
 def check_tables(data, case):

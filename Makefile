@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: serve test site tables check watch lock clean
+.PHONY: serve test site tables check anchors watch lock clean
 .DEFAULT_GOAL := serve
 
 serve: site ## builds both languages and serves them on localhost
@@ -22,6 +22,9 @@ tables: $(READY) ## renders every table into tests/golden/*.csv and shows what m
 
 check: $(READY) ## checks data/ and tells every fault
 	@$(BIN)/python -m byteledger check
+
+anchors: $(READY) site ## adds the ids that the site has gained to tests/anchors.txt
+	@$(BIN)/python scripts/anchors.py
 
 watch: $(READY) ## serves both languages with live reload
 	@$(BIN)/python scripts/watch.py --port $(PORT)

@@ -49,6 +49,5 @@ def content_hash(root=ROOT):
     return digest.hexdigest()[:12]
 
 
-def version():
-    """The version alone, for the package's metadata."""
-    return revision().version
+# The version alone, for the package's metadata.
+VERSION = revision().version

@@ -84,7 +84,9 @@ def twin(plain, page):
     """A page as plain Markdown, with the revision of its numbers at the end."""
     text = plain.page(page.text)
     text = re.sub(r'<p class="question">(.*?)</p>', r"> \1", text)
-    text = re.sub(r"</?(?:div|section|figure|dl|span)\b[^>]*>\n?", "", text)
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
+    text = re.sub(r'<a [^>]*href="([^"]+)"[^>]*>(.*?)</a>', r"[\2](\1)", text)
+    text = re.sub(r"</?(?:div|section|figure|dl|span|p)\b[^>]*>\n?", "", text)
     text = re.sub(r"/// caption[^\n]*\n(.*?)\n///", r"*\1*", text, flags=re.S)
     return "%s\n\n---\n\n%s %s\n" % (text.strip(), plain.label("label.revision"), revision())
 

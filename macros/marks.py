@@ -52,6 +52,10 @@ class Marks:
     def _list(self, items):
         return ("、" if self.language == "zh" else ", ").join(items)
 
+    def anchor(self, id):
+        """Keeps a published id alive at the place where its content went."""
+        return '<span id="%s" class="kept-anchor"></span>' % escape(id)
+
     # --- claims
 
     def claim(self, id):

@@ -45,6 +45,7 @@ NAMES = {
     "records": None,
     "changes": None,
     "download": None,
+    "anchor": None,
 }
 _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*(\{\s*#([^\s}]+)[^}]*\})?\s*$")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")

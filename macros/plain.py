@@ -98,6 +98,9 @@ class Plain:
     def revision(self):
         return "`%s` (%s)" % (revision(), revision().date)
 
+    def anchor(self, id):
+        return ""
+
     def download(self, path, text=None):
         return "[%s](%s)" % (text or path, path)
 

@@ -86,6 +86,8 @@ def twin(plain, page):
     text = re.sub(r'<p class="question">(.*?)</p>', r"> \1", text)
     text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
     text = re.sub(r'<a [^>]*href="([^"]+)"[^>]*>(.*?)</a>', r"[\2](\1)", text)
+    text = re.sub(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", r"- \1: \2\n", text, flags=re.S)
+    text = text.replace("</p>", "\n")
     text = re.sub(r"</?(?:div|section|figure|dl|span|p)\b[^>]*>\n?", "", text)
     text = re.sub(r"/// caption[^\n]*\n(.*?)\n///", r"*\1*", text, flags=re.S)
     return "%s\n\n---\n\n%s %s\n" % (text.strip(), plain.label("label.revision"), revision())

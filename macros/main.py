@@ -9,8 +9,13 @@ import shutil
 import sys
 from pathlib import Path
 
-for _name in [n for n in sys.modules if n.split(".")[0] == "byteledger" or n in ("macros.text", "macros.tables", "macros.pages", "macros.marks", "macros.plain", "macros.downloads", "macros.citations")]:
+_KEPT = ("macros.katex", "macros.captions", "macros.flow")  # Markdown holds these; a change of them needs a restart
+for _name in [name for name in sys.modules if name.split(".")[0] in ("byteledger", "macros") and name not in ("macros", *_KEPT)]:
     del sys.modules[_name]
+    # `from macros import x` would find the old module as an attribute of the package.
+    _package, _, _module = _name.rpartition(".")
+    if _package in sys.modules:
+        vars(sys.modules[_package]).pop(_module, None)
 
 from mkdocs.exceptions import PluginError  # noqa: E402
 

@@ -134,6 +134,9 @@ def _scalar(node, path, faults):
     text = node.value
     line = node.start_mark.line + 1
     if node.style:  # quoted, or a block: text as it stands
+        hidden = next((c for c in text if not c.isprintable() and c not in "\n\u3000"), None)
+        if hidden:
+            faults.append((line, path, "the invisible character U+%04X" % ord(hidden), "delete it"))
         if text == "":
             faults.append((line, path, "empty value", "give a value, or leave the key out"))
         return text

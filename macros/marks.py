@@ -8,7 +8,7 @@ from byteledger.records import FILES
 from byteledger.revision import revision
 
 from . import katex, pages, tables
-from .text import derivation, escape, escape_inline, phrase, steps, words
+from .text import attribute, derivation, escape, escape_inline, phrase, steps, words
 
 
 class Marks:
@@ -67,12 +67,12 @@ class Marks:
         title = " · ".join([self._label(claim.tag), id] + [self.catalog.references[r].short for r in claim.references])
         return '<a class="claim claim--%s"%s href="%s" title="%s" data-tag="%s" data-references="%s" data-search-exclude>%s</a>' % (
             claim.tag,
-            ' id="%s"' % escape(anchor) if anchor else "",
-            escape(href or "#" + id),
-            escape(title),
-            escape(self._label(claim.tag)),
-            escape(" ".join(claim.references)),
-            escape(self._label("short." + claim.tag)),
+            ' id="%s"' % attribute(anchor) if anchor else "",
+            attribute(href or "#" + id),
+            attribute(title),
+            attribute(self._label(claim.tag)),
+            attribute(" ".join(claim.references)),
+            attribute(self._label("short." + claim.tag)),
         )
 
     def evidence_tags(self):
@@ -231,10 +231,10 @@ class Marks:
     def number(self, result, shown):
         """A number as a link to its formula, with its derivation for book.js."""
         return '<a class="value" href="%s" title="%s" data-steps="%s" data-source="%s">%s</a>' % (
-            escape(self._href(*self._home(result.id))),
-            escape(derivation(result)),
-            escape(self._steps(result)),
-            escape("; ".join(self.catalog.references[id].short for id in self._sources(result))),
+            attribute(self._href(*self._home(result.id))),
+            attribute(derivation(result)),
+            attribute(self._steps(result)),
+            attribute("; ".join(self.catalog.references[id].short for id in self._sources(result))),
             shown,
         )
 
@@ -313,8 +313,8 @@ class Marks:
         """A term linked to its glossary entry, with the definition at hand."""
         record = self.catalog.terms[id]
         return '<a class="term" href="%s" title="%s">%s</a>' % (
-            escape(self._href("glossary", "term." + id)),
-            escape(words(record.definition, self.language)),
+            attribute(self._href("glossary", "term." + id)),
+            attribute(words(record.definition, self.language)),
             escape_inline(text or re.split("[（(]", self._label(id))[0].strip()),
         )
 
@@ -345,8 +345,8 @@ class Marks:
     def _reference_link(self, id, shown=None):
         reference = self.catalog.references[id]
         return '<a class="cite" href="%s" title="%s">%s</a>' % (
-            escape(self._href("references", "ref." + id)),
-            escape(reference.title),
+            attribute(self._href("references", "ref." + id)),
+            attribute(reference.title),
             shown or escape(reference.short),
         )
 
@@ -413,7 +413,7 @@ class Marks:
                     % (anchor, anchor, escape(self._label("label.permalink")), file, line, escape(text).replace("\n", "&#10;"))
                 )
             out.append("## %s.yaml { #records.%s }" % (file, file))
-            out.append("<bl-records data-search-exclude>%s</bl-records>" % "".join(records))
+            out.append('<div class="records"><bl-records data-search-exclude>%s</bl-records></div>' % "".join(records))
         return "\n\n".join(out)
 
     def changes(self):

@@ -8,7 +8,7 @@ LANGUAGES = ("zh", "en")
 _EXACT = Context(prec=60)
 _UNITS = {"GB": 10**9, "GiB": 2**30, "MB": 10**6, "MiB": 2**20, "B": 1}
 # Punctuation that Markdown, its extensions or Jinja may read as markup.
-_MARKUP = {ord(c): "&#%d;" % ord(c) for c in "\\`*_{}[]()#+-.!|$~^=:@/"}
+_MARKUP = {ord(c): "&#%d;" % ord(c) for c in "\\`*_{}[]()#+-.!|$~^=:@/%&<>\"'"}
 
 
 def number(value, places):
@@ -104,13 +104,21 @@ def words(bilingual, language):
 
 
 def escape(text):
-    """Text from data, safe inside HTML and its attributes."""
-    return html.escape(str(text), quote=True)
+    """Text from data, safe inside HTML and its attributes; a macro's delimiter in it is told from one left over."""
+    return html.escape(str(text), quote=True).replace("&lt;%", "&lt;&#37;")
 
 
 def escape_inline(text):
     """Text from data, safe inside a Markdown paragraph or table cell: nothing in it is read as markup."""
-    return html.escape(" ".join(str(text).split()), quote=True).replace("&", "\0").translate(_MARKUP).replace("\0", "&")
+    return " ".join(str(text).split()).translate(_MARKUP)
+
+
+def attribute(text):
+    """Text from data, safe in an attribute of HTML that stands inside a Markdown paragraph.
+
+    Markdown looks for code, links and emphasis before it looks for tags, inside their attributes, too.
+    """
+    return escape(text).translate({ord(c): "&#%d;" % ord(c) for c in "\\`*_[]$~^"})
 
 
 def escape_cell(text):

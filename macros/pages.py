@@ -3,6 +3,7 @@
 Read before MkDocs renders anything, so that a build stops with every fault at once, each with its file and line.
 """
 
+import posixpath
 import re
 from collections import Counter
 from functools import lru_cache
@@ -14,6 +15,7 @@ from byteledger import quantities
 from byteledger.arguments import ArgumentError
 from byteledger.catalog import Fault, UnknownId
 from byteledger.nearest import suggestion
+from byteledger.records import FILES
 
 from .text import LANGUAGES
 
@@ -51,6 +53,15 @@ _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*(\{\s*#([^\s}]+)[^}]*\})?\s*$")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _MATH = re.compile(r"(?<![\\$])\$(?!\$)([^$\n]+?)(?<!\\)\$(?!\$)")
 _BLOCK_START = re.compile(r"^\s*([-*+]\s+|\d+\.\s+|\|.*\|?\s*|:\s+)?$")
+_LINK = re.compile(r"\]\((?![a-z]+:)([\w./-]+\.md)?(?:#([^)\s]+))?\)")
+_ID = re.compile(r"\bid=\"([^\"]+)\"|^``` ?\{[^}\n]*#([\w.-]+)", re.M)
+# Macros that write a list of anchors: the prefix of each, and the file of data/ whose ids follow it.
+_LISTS = {
+    "glossary": ("term.", "terms"),
+    "reference_list": ("ref.", "references"),
+    "changes": ("change.", "changes"),
+    "claims_index": ("claim.", "claims"),
+}
 _RAW = re.compile(r"<%%\s*raw\s*%%>.*?<%%\s*endraw\s*%%>", re.S)
 _CLAIM = re.compile(r"<%=\s*claim\(\s*[\"']([^\"']+)[\"']\s*\)\s*%>\s*")
 
@@ -75,6 +86,7 @@ class Page:
 
     def __init__(self, path, name, text):
         self.path, self.name, self.text = path, name, text
+        self.readable = True
         self.faults = []  # (line, finding, cure)
         self.headings = []  # (level, id, line)
         self.math = Counter()
@@ -105,6 +117,7 @@ class Page:
             tree = environment.parse(self.text)
         except TemplateSyntaxError as error:
             self.faults.append((error.lineno, "a broken macro: %s" % error.message, "close it with %>"))
+            self.readable = False  # nothing else is blamed for what cannot be read here
             return
         called = set()
         for node in tree.find_all(nodes.Call):
@@ -140,6 +153,41 @@ class Page:
                 self.faults.append((line, "claim %r stands here a second time, first on line %d" % (match[1], claims[match[1]][0]), "keep one"))
             claims[match[1]] = (line, _words_after(self.text, match.end(), "|" in before))
         return claims
+
+
+def anchors(catalog, page):
+    """The ids that a page will have, as far as its source tells them; what scripts and themes add is none of them."""
+    found = {id for _, id, _ in page.headings if id} | set(page.claims)
+    found |= {first or second for first, second in _ID.findall(page.text)}
+    for call in page.calls:
+        if call.name == "table" and call.first in catalog.tables:
+            found |= {"table." + call.first, *claims_of_table(catalog, call.first)}
+        elif call.name in ("formula", "anchor"):
+            found.add(("eq." if call.name == "formula" else "") + str(call.first))
+        elif call.name in _LISTS:
+            prefix, file = _LISTS[call.name]
+            found |= {prefix + id for id in getattr(catalog, file)}
+        elif call.name == "evidence_tags":
+            found |= {"table.evidence-tags", *("tag." + id for id, term in catalog.terms.items() if term.kind == "tag")}
+        elif call.name == "records":
+            found |= {"records." + file for file in FILES} | {"record.%s.%s" % (file, id) for file in FILES for id in getattr(catalog, file)}
+        elif call.name == "attributed":
+            found |= {"attributed." + id.removeprefix("source-") for id, term in catalog.terms.items() if term.kind == "chapter-of-source"}
+    return found | ({"claims." + chapter for chapter in catalog.chapters} if any(c.name == "claims_index" for c in page.calls) else set())
+
+
+def _links(catalog, pages):
+    """(page, line, finding, cure) of every Markdown link whose page or anchor is not there."""
+    known = {name: anchors(catalog, page) for name, page in pages.items()}
+    for name, page in pages.items():
+        for match in _LINK.finditer(page.text):
+            target, anchor = match[1], match[2]
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) if target else name
+            line = page.text.count("\n", 0, match.start()) + 1
+            if path not in known:
+                yield name, line, "the link leads to %r, which is no page" % target, suggestion(path, known)
+            elif anchor and pages[path].readable and anchor not in known[path]:
+                yield name, line, "no such anchor on %s: %r" % (path, anchor), suggestion(anchor, known[path])
 
 
 def _words_after(text, start, in_cell):
@@ -201,6 +249,7 @@ def _alone(catalog, pages, language):
             seen[id] = name
             if id in catalog.claims and catalog.chapter_of_claim(id) + ".md" != name:
                 found.append(_fault(language, name, line, "claim %r belongs on %s.md" % (id, catalog.chapter_of_claim(id)), "move it"))
+    found.extend(_fault(language, *fault) for fault in _links(catalog, pages))
     for id in catalog.claims:
         if id not in seen:
             page = catalog.chapter_of_claim(id) + ".md"
@@ -250,6 +299,8 @@ def _together(pages):
         yield _fault(language, name, 1, "the page is missing in this language", "write it")
     for name in sorted(set(first) & set(second)):
         zh, en = first[name], second[name]
+        if not (zh.readable and en.readable):
+            continue
         yield from _compare(name, [(level, id) for level, id, _ in zh.headings], [(level, id) for level, id, _ in en.headings], "headings")
         for macro in ("claim", "table", "formula"):
             yield from _compare(

@@ -117,15 +117,15 @@ def test_bibtex_feed_and_data_stay_whole(hostile):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("language", ["", "en/"])
-def test_nothing_runs(hostile, chromium, language):
+def test_nothing_runs(hostile, chromium):
     """In a browser no script from data leaves its trace, in the pages, the cite dialog, or the search results."""
     with chromium.page() as tab:
-        for name in ("ledger", "glossary", "references", "estimation", "claims", "models", "changes", "records"):
-            tab.open((hostile / (language + name + ".html")).as_uri(), width=1440, height=900)
+        # Both languages come from the same macros; each page is looked at in one of them.
+        for name in ("en/ledger", "glossary", "references", "en/estimation", "en/claims", "models", "changes", "en/records"):
+            tab.open((hostile / (name + ".html")).as_uri(), width=1440, height=900)
             assert tab.evaluate("typeof hacked") == "undefined", name
-            if name in ("ledger", "references", "estimation"):
-                anchor = {"ledger": "table.ledgers", "references": "ref.adamw-2017", "estimation": "table.sharding-70b"}[name]
+            anchor = {"en/ledger": "table.ledgers", "references": "ref.adamw-2017", "en/estimation": "table.sharding-70b"}.get(name)
+            if anchor:
                 tab.evaluate("document.querySelector('a.permalink[href=\"#%s\"]').click()" % anchor)
                 tab.wait_for("!!document.querySelector('dialog[open]')")
                 for form in ("markdown", "bibtex"):

@@ -15,7 +15,7 @@ site: $(READY) ## builds both languages into site/
 	@$(BIN)/python scripts/build.py
 
 test: $(READY) ## runs the whole suite
-	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
 tables: $(READY) ## renders every table into tests/golden/*.csv and shows what moved
 	@$(BIN)/python -m byteledger tables

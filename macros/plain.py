@@ -1,5 +1,7 @@
 """The macros as plain Markdown, for the twin of each page that programs read: tables with pipes, formulas in TeX."""
 
+from functools import cached_property
+
 from jinja2 import Environment, StrictUndefined
 
 from byteledger import quantities
@@ -53,6 +55,7 @@ class Plain:
             for tag in ("docx", "external", "estimate", "limit", "measured")
         )
 
+    @cached_property
     def statements(self):
         """{claim: its words as plain Markdown}."""
         found = {}
@@ -65,13 +68,13 @@ class Plain:
         return found
 
     def claims_index(self):
-        statements = self.statements()
+        statements = self.statements
         return "\n".join(
             "- `%s` [%s] %s" % (id, self.label("short." + claim.tag), statements[id]) for id, claim in self.catalog.claims.items()
         )
 
     def attributed(self):
-        statements = self.statements()
+        statements = self.statements
         return "\n".join(
             "- %s: `%s` %s" % (self.label(claim.chapter_of_source), id, statements[id])
             for id, claim in self.catalog.claims.items()

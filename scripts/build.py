@@ -81,7 +81,7 @@ def check_sources():
 
 def build_languages(work):
     """Runs MkDocs for both languages side by side; True if both are good."""
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT), "BYTELEDGER_PAGES_CHECKED": "1"}
     running = {}
     for language, config in CONFIGS.items():
         print("%s: building …" % language, flush=True)

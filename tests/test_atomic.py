@@ -3,18 +3,15 @@
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from test_build import SOURCES
+from checkout import copy_sources
 
-ROOT = Path(__file__).resolve().parent.parent
 SEED = 20261201
 # Stands in for MkDocs, so that 24 kills take seconds: writes a site page by page, each page naming its edition.
 FAKE_MKDOCS = '''
@@ -32,11 +29,7 @@ for number in range(40):
 @pytest.fixture
 def checkout(tmp_path):
     """The sources, with MkDocs replaced by something quick that has as many pages."""
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, tmp_path / name)
+    copy_sources(tmp_path)
     (tmp_path / "mkdocs").mkdir()
     (tmp_path / "mkdocs" / "__init__.py").write_text("")
     (tmp_path / "mkdocs" / "__main__.py").write_text(FAKE_MKDOCS)

@@ -6,23 +6,18 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("data", "docs", "byteledger", "macros", "scripts", "tests", "third_party", "CITATION.cff", "mkdocs.yml", "mkdocs.en.yml", "pyproject.toml")
+from checkout import copy_sources
+
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory, site):
     """A copy of the sources with a good site/ in it."""
     root = tmp_path_factory.mktemp("checkout")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, root / name)
+    copy_sources(root)
     shutil.copytree(site, root / "site")
     return root
 

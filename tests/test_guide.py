@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from byteledger import catalog
-from test_build import SOURCES
+from checkout import copy_sources
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r'^``` \{ \.\w+ title="([^"]+)" \}\n(.*?)^```$', re.M | re.S)
@@ -35,11 +35,7 @@ def test_both_languages_document_the_same_edits():
 def edited(tmp_path_factory):
     """A copy with every documented edit appended to its file, built."""
     root = tmp_path_factory.mktemp("edited")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, root / name)
+    copy_sources(root)
     for file, text in documented("en"):
         path = root / file
         path.write_text(path.read_text(encoding="utf-8").rstrip("\n") + "\n" * (2 if file.startswith("docs") else 1) + text, encoding="utf-8")

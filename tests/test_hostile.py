@@ -6,18 +6,15 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
-from test_build import SOURCES
+from checkout import copy_sources
 
-ROOT = Path(__file__).resolve().parent.parent
 # Each sign that some format would take for markup, and scripts that would leave a trace if they ran.
 NAME = '=HYPERLINK("x")<img src=x onerror="hacked=1"><script>hacked=1</script></textarea></script>|a\\|b `c` **d** [e](javascript:hacked=1) <%= 1/0 %> {{ f }} { #g } $h$ "i" \'j\' &amp; ]]> <!-- %% \\n \\frac{'
 YAML_NAME = json.dumps(NAME)  # JSON's quoting is YAML's, too
@@ -27,11 +24,7 @@ YAML_NAME = json.dumps(NAME)  # JSON's quoting is YAML's, too
 def hostile(tmp_path_factory):
     """A site built from data in which a ledger, a source, a term, a table, a model and a change bear that name."""
     root = tmp_path_factory.mktemp("hostile")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, root / name)
+    copy_sources(root)
     edits = {
         "ledgers": ("  name: {zh: FP32 + AdamW, en: FP32 + AdamW}", "  name: {zh: %s, en: %s}" % (YAML_NAME, YAML_NAME)),
         "references": ("  title: Decoupled Weight Decay Regularization", "  title: %s" % YAML_NAME),

@@ -1,0 +1,124 @@
+"""What the estimator says about a configuration, in both languages: assumptions beside a number, and refusals in place of one.
+
+{key}, {value} and the like are filled in by whoever says it. Words of tables and labels stand in data/terms.yaml.
+"""
+
+ASSUMPTIONS = {
+    "absent": (
+        "未给出 {key}，取 {value}（{family} 的默认值）。",
+        "{key} is absent; {value} is taken, the default of {family}.",
+    ),
+    "class_default": (
+        "嵌套的文本配置没有 {key}；按 {family} 配置类的默认值取 {value}。",
+        "The nested text configuration has no {key}; {value} is taken, the default of {family}'s configuration class.",
+    ),
+    "text_part": (
+        "多模态配置：只算 {key} 里的文本部分；视觉塔、音频塔与投影层不计入。",
+        "A multimodal configuration: only its text part, {key}, is counted; vision and audio towers and projectors are not.",
+    ),
+    "text_part_flat": (
+        "多模态配置（model_type = {value}）：只算文本部分；{key} 描述的部分不计入。",
+        "A multimodal configuration (model_type = {value}): only the text part is counted; what {key} describes is not.",
+    ),
+    "by_architecture": (
+        "没有 model_type；按 architectures 里的 {value} 视作 {family}。",
+        "There is no model_type; read as {family}, after {value} in architectures.",
+    ),
+    "by_fields": (
+        "不认识 model_type = {value}；其字段与 Llama 的完全一致，按 Llama 的规则计算：RMSNorm、门控 MLP、无未写明的偏置。",
+        "model_type = {value} is unknown; its fields are exactly Llama's, so it is counted by Llama's rule: RMSNorm, gated MLP, no bias that is not stated.",
+    ),
+    "outer_tie": (
+        "tie_word_embeddings 在外层为 {value}、在 {key} 里相反；按外层计算，transformers 也是如此。",
+        "tie_word_embeddings is {value} in the outer configuration and the opposite in {key}; the outer one decides, as in transformers.",
+    ),
+    "falcon_multi_query": (
+        "{key} 为 true，但 new_decoder_architecture 下 Falcon 不看它：KV 头数取 {k}。",
+        "{key} is true, but with new_decoder_architecture Falcon does not look at it: there are {k} KV heads.",
+    ),
+    "falcon_kv_heads": (
+        "{key} = {value}，但旧架构的 Falcon 只看 multi_query：KV 头数取 {k}。",
+        "{key} = {value}, but Falcon's old architecture looks only at multi_query: there are {k} KV heads.",
+    ),
+    "bert_scope": (
+        "只算 AutoModel 建出的编码器与 pooler，不含语言模型头。",
+        "Counted as AutoModel builds it: the encoder and its pooler, without a language-model head.",
+    ),
+    "mtp": (
+        "{key} = {value}：多 token 预测（MTP）模块不计入；检查点里若有，文件会更大。",
+        "{key} = {value}: the multi-token prediction (MTP) module is not counted; a checkpoint that holds it is larger.",
+    ),
+    "buffers": (
+        "路由器的修正偏置（e_score_correction_bias）是缓冲区，不算参数；检查点里另有 {value} 个元素。",
+        "The router's correction bias (e_score_correction_bias) is a buffer, not a parameter; a checkpoint holds {value} more elements.",
+    ),
+    "revisions": (
+        "{key} 与 {family} 的规则冲突，按规则取 {value}。",
+        "{key} contradicts the rule of {family}; the rule's {value} is taken.",
+    ),
+    "cache_dtype": (
+        "KV 缓存按 {value}（每个元素 {k} B）计；权重的格式与此无关。",
+        "The KV cache is taken in {value}, {k} B an element, whatever the format of the weights.",
+    ),
+    "cache_scales": (
+        "不含 FP8/INT8 缓存的缩放因子；按张量缩放时每层只有几个字节。",
+        "Scales of an FP8 or INT8 cache are not counted; per tensor they are a few bytes a layer.",
+    ),
+    "window": (
+        "{k} 层带窗口（{value} 个 token）：两步之间每层每序列留窗口减一个 token，计算时再多一个。分页引擎若给每层都保留全部 token，见“引擎保留”。",
+        "{k} layers have a window of {value} tokens: between steps a layer keeps one token less than its window per sequence, during a step the full window. For an engine that pages every layer whole, see “reserved”.",
+    ),
+    "latent": (
+        "缓存的是 MLA 的潜向量与 RoPE 键，K、V 不分开存；把它们展开成逐头 K、V 的实现会大得多。",
+        "What is cached is MLA's latent and its RoPE key, not K and V apart; an implementation that expands them for every head holds far more.",
+    ),
+    "state_dtype": (
+        "循环状态与上下文长度无关，按 {value} 计（每个元素 {k} B）。",
+        "The recurrent state does not grow with the context; it is taken in {value}, {k} B an element.",
+    ),
+    "no_engine": (
+        "不含引擎的块取整、块表与预留；见 KV 缓存一章。",
+        "Without an engine's rounding to blocks, block tables and reserves; see the chapter on the KV cache.",
+    ),
+    "positions": (
+        "上下文 {value} 超过配置里的 max_position_embeddings = {k}；字节数仍照算。",
+        "The context of {value} exceeds the configuration's max_position_embeddings = {k}; the bytes are computed all the same.",
+    ),
+}
+
+REFUSALS = {
+    "no_file": ("找不到文件", "there is no such file"),
+    "not_utf8": ("不是 UTF-8 文本", "not text in UTF-8"),
+    "not_json": ("不是 JSON：{detail}", "not JSON: {detail}"),
+    "not_object": ("最外层不是 JSON 对象", "the outermost value is no JSON object"),
+    "twice": ("出现两次，取值不同", "stands there twice, with different values"),
+    "no_model_type": (
+        "没有 model_type，architectures 也认不出；请补上 model_type",
+        "there is no model_type, and architectures names no known family; add model_type",
+    ),
+    "unknown_family": (
+        "没有 model_type = {value} 的规则{detail}。已有：{known}",
+        "no rule for model_type = {value}{detail}. Known are: {known}",
+    ),
+    "encoder_decoder": (
+        "编码器-解码器模型（{value}）没有建模：两个栈的参数与缓存各有规则",
+        "an encoder-decoder ({value}) is not modelled: its two stacks have rules of their own for parameters and cache",
+    ),
+    "missing": ("缺少；没有它算不出确切的参数量", "is missing; without it there is no exact count"),
+    "not_a_size": ("是 {value}；须为 {least} 到 {most} 的整数", "is {value}; must be a whole number from {least} to {most}"),
+    "not_a_flag": ("是 {value}；须为 true 或 false", "is {value}; must be true or false"),
+    "not_a_choice": ("是 {value}；没有建模，已有：{known}", "is {value}, which is not modelled; known are: {known}"),
+    "not_a_list": ("是 {value}；须为 {k} 项的列表，每层一项", "is {value}; must be a list of {k} entries, one a layer"),
+    "contradiction": ("是 {value}，但 {other} 给出 {k}", "is {value}, but {other} gives {k}"),
+    "not_divisible": ("是 {value}；{other} = {k} 不能整除它，请给出 head_dim", "is {value}; {other} = {k} does not divide it; give head_dim"),
+    "not_modelled": ("是 {value}；这一变体没有建模", "is {value}; this variant is not modelled"),
+    "chatglm_first": ("ChatGLM-6B 第一代的架构没有建模", "the architecture of the first ChatGLM-6B is not modelled"),
+    "argument": ("{detail}", "{detail}"),
+    "no_cache": ("编码器不保留 KV 缓存", "an encoder keeps no KV cache"),
+    "unused": ("{family} 没有这个字段；{detail}", "{family} has no such field; {detail}"),
+}
+
+
+def say(words, language, **values):
+    """One of the pairs above in a language, filled in."""
+    return words[0 if language == "zh" else 1].format(**values)

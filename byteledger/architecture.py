@@ -5,8 +5,8 @@ class Mixer:
     """What mixes the tokens of a layer. kind: one of KINDS; the sizes that its formulas need are attributes.
 
     grouped_query      num_attention_heads, num_key_value_heads, head_dim, v_head_dim, window (None: all tokens), shares_cache
-    latent             num_attention_heads, kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim, v_head_dim, q_lora_rank
-    mamba              channels, state_elements, conv_elements (per sequence)
+    latent             num_attention_heads, q_lora_rank, kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim, v_head_dim, index_head_dim
+    recurrent          state_elements, conv_elements: what it keeps of a sequence, however long
     none               a layer that only has an MLP
     """
 
@@ -54,6 +54,9 @@ class Architecture:
     def __init__(self, model_type, hidden_size, vocab_size, tied, outside, layers, causal=True):
         self.model_type, self.hidden_size, self.vocab_size, self.tied = model_type, hidden_size, vocab_size, tied
         self.outside, self.layers, self.causal = outside, _merged(layers), causal
+
+    def __str__(self):
+        return "%s, D = %d, V = %d, L = %d" % (self.model_type, self.hidden_size, self.vocab_size, self.num_hidden_layers)
 
     @property
     def num_hidden_layers(self):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from . import quantities, strict_yaml, tables
+from . import hf_config, parameters, quantities, strict_yaml, tables
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .records import FILES
@@ -67,6 +67,20 @@ class Catalog:
         for file in FILES:
             setattr(self, file, records[file])
         self._texts, self._positions = texts, positions
+        self._configs = {}
+
+    def config(self, id):
+        """What a model's record says as a configuration: hf_config.Config. Raises hf_config.Refusal."""
+        if id not in self._configs:
+            self._configs[id] = hf_config.from_dict(self.models[id].config(), "data/models.yaml " + id)
+        return self._configs[id]
+
+    def architecture(self, id):
+        """A model's Architecture. Raises ArgumentError, as a formula would."""
+        try:
+            return self.config(id).architecture
+        except hf_config.Refusal as refusal:
+            raise ArgumentError("model", id, str(refusal)) from refusal
 
     def source(self, file, id):
         """(line, YAML) of a record."""
@@ -256,17 +270,8 @@ def _cross(catalog, positions, left_out):
         if (strategy.shards is None) == (strategy.not_modelled is None):
             report("strategies", id, (), "needs exactly one of 'shards' and 'not_modelled'", "say what it shards, or why there is no model")
     for id, model in catalog.models.items():
-        try:
-            counted = quantities.evaluate(catalog, "parameters.dense_decoder", {"model": id}).value
-        except ArgumentError as error:
-            report("models", id, (error.name,), str(error), "correct it")
-            continue
-        if counted != model.published_parameters:
-            report(
-                "models", id, ("published_parameters",),
-                "published_parameters is %d, but the fields give %d" % (model.published_parameters, counted),
-                "check the fields against the model's config.json",
-            )  # fmt: skip
+        if not _cross_model(catalog, id, model, partial(report, "models")):
+            left_out.add(("models", id))
     for id, figure in catalog.figures.items():
         if (figure.quantity is None) == (figure.tex is None):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")
@@ -275,6 +280,33 @@ def _cross(catalog, positions, left_out):
     for id in catalog.tables:
         can_be("tables", id, partial(tables.evaluate, catalog, id))
     return faults
+
+
+def _cross_model(catalog, id, model, report):
+    """A model's fields are its family's, and give what was published and what was counted. False: there is no model to count."""
+    try:
+        config = catalog.config(id)
+    except hf_config.Refusal as refusal:
+        key = refusal.key.split(".")[-1]
+        report(id, (key,) if key in type(model).model_fields else (), str(refusal), "correct it, or leave the model out")
+        return False
+    for assumption in config.assumptions:
+        if assumption.id in ("absent", "by_fields", "by_architecture"):
+            report(id, (), str(assumption), "write the field down: a record leaves nothing to be assumed")
+    for key in config.unused:
+        report(id, (key,), "%s has no use for %r" % (model.model_type, key), "remove it; a field that nothing reads misleads")
+    counted = parameters.total(config.architecture)
+    if model.published_parameters is not None and counted + model.checkpoint_buffers != model.published_parameters:
+        report(
+            id, ("published_parameters",),
+            "published_parameters is %d, but the fields give %d" % (model.published_parameters, counted + model.checkpoint_buffers),
+            "check the fields against the model's config.json",
+        )  # fmt: skip
+    if model.counted_parameters is not None and counted != model.counted_parameters:
+        report(id, ("counted_parameters",), "counted_parameters is %d, but the fields give %d" % (model.counted_parameters, counted), "count again, or correct the fields")
+    if (model.published_parameters is None) != (model.published_seen is None):
+        report(id, (), "published_parameters and published_seen belong together", "give both, or neither")
+    return True
 
 
 def _cross_claims(catalog, report, refers, chapters_left_out):

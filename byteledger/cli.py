@@ -1,30 +1,89 @@
 """The command line: python -m byteledger COMMAND."""
 
 import argparse
+import re
 import sys
-from pathlib import Path
 
-from . import catalog, golden
 from .revision import revision
 
 
+class Version(argparse.Action):
+    """--version: the revision is only worked out where it is asked for."""
+
+    def __init__(self, **options):
+        super().__init__(nargs=0, **options)
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        print("Byte Ledger %s (%s)" % (revision(), revision().date))
+        parser.exit()
+
+
 def main(arguments=None):
-    """Runs a command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m byteledger", description="The byte ledger's data and tables.")
-    parser.add_argument("--version", action="version", version="Byte Ledger %s (%s)" % (revision(), revision().date))
+    """Runs a command; returns the exit status: 0 with a result, 1 where a check fails, 2 with a refusal on standard error."""
+    parser = argparse.ArgumentParser(prog="python -m byteledger", description="The memory that large language models need, byte by byte.")
+    parser.add_argument("--version", action=Version, help="the version and the hash of data and formulas")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    params = commands.add_parser("params", help="how many parameters a model has, by part")
+    kv = commands.add_parser("kv", help="how many bytes its KV cache takes")
+    for command in (params, kv):
+        command.add_argument("model", metavar="MODEL|config.json", help="an id of data/models.yaml, or a Hugging Face config.json or its folder")
+        command.add_argument("--json", action="store_true", help="for programs")
+        command.add_argument("--lang", choices=("zh", "en"), default="en", help="the language of what is said (default: en)")
+    kv.add_argument("--context", type=tokens, default=8192, metavar="N", help="tokens of each sequence; 8K is 8,192 (default: 8192)")
+    kv.add_argument("--batch", type=tokens, default=1, metavar="N", help="sequences at the same time (default: 1)")
+    kv.add_argument("--dtype", choices=("bf16", "fp16", "fp8", "int8", "fp32"), default="bf16", help="format of the cache (default: bf16)")
+    kv.add_argument("--budget", type=memory, metavar="SIZE", help="memory for the cache, as 40GB or 40GiB: tells the largest batch and context")
+    kv.add_argument("--block", type=tokens, default=1, metavar="N", help="tokens to a page of a paging engine, for what it reserves (default: 1)")
     check = commands.add_parser("check", help="checks all of data/ and tells every fault at once")
-    check.add_argument("--data", type=Path, default=catalog.DATA, help="the folder to check (default: data)")
+    check.add_argument("--data", help="the folder to check (default: data)")
     tables = commands.add_parser("tables", help="renders every table into tests/golden/*.csv")
     tables.add_argument("--check", action="store_true", help="only compare: fail if they are stale, and show what moved")
     tables.add_argument("--draft", action="store_true", help="only print what moved as a draft for data/changes.yaml")
     given = parser.parse_args(arguments)
-    return {"check": run_check, "tables": run_tables}[given.command](given)
+    return {"check": run_check, "tables": run_tables, "params": run_model, "kv": run_model}[given.command](given)
+
+
+def tokens(text):
+    """A count: 8192, 8,192, 8K. K is 1,024 here, as context lengths are named; M is 1,048,576."""
+    match = re.fullmatch(r"([0-9][0-9,_]*)([KkMm]?)", text)
+    if not match or not int(re.sub("[,_]", "", match[1])):
+        raise argparse.ArgumentTypeError("%r: a whole number, 1 or more, such as 8192 or 8K (8,192)" % text)
+    return int(re.sub("[,_]", "", match[1])) * {"": 1, "K": 1024, "M": 1024**2}[match[2].upper()]
+
+
+def memory(text):
+    """Bytes: 40GB is 40 x 10^9, 40GiB is 40 x 2^30, 1000B. A bare number has no unit and is refused."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(B|GB|GiB|MB|MiB|TB|TiB)", text)
+    if not match:
+        raise argparse.ArgumentTypeError("%r: give a number with its unit, as 40GB (10^9) or 40GiB (2^30)" % text)
+    return int(float(match[1]) * {"B": 1, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12, "TiB": 2**40}[match[2]])
+
+
+def run_model(given):
+    """params and kv: the result on standard output, or a refusal on standard error."""
+    from . import hf_config, report
+    from .arguments import ArgumentError
+
+    try:
+        if given.command == "params":
+            result, text = report.params(given.model), report.params_text
+        else:
+            result, text = report.kv(given.model, given.context, given.batch, given.dtype, given.budget, given.block), report.kv_text
+    except hf_config.Refusal as refusal:
+        print(refusal.said(given.lang), file=sys.stderr)
+        return 2
+    except ArgumentError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print((report.as_json if given.json else text)(result, given.lang, revision()))
+    return 0
 
 
 def run_check(given):
     """Every fault, one a line, on standard output."""
-    found, faults = catalog.examine(given.data)
+    from . import catalog
+
+    found, faults = catalog.examine(given.data or catalog.DATA)
     for fault in sorted(faults, key=lambda fault: (fault.file, fault.line, str(fault))):
         print(fault)
     if faults:
@@ -36,6 +95,8 @@ def run_check(given):
 
 def run_tables(given):
     """Writes or compares tests/golden/."""
+    from . import catalog, golden
+
     try:
         data = catalog.load()
     except catalog.DataError as error:

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from . import quantities, tables
 from .records import FILES
 
-UNITS = {"bytes": "bytes", "bytes per parameter": "bytes/parameter", "multiple": "ratio", "count": "count"}
+UNITS = {"bytes": "bytes", "exact bytes": "bytes", "bytes per parameter": "bytes/parameter", "multiple": "ratio", "percent": "percent", "count": "count"}
 LANGUAGES = ("zh", "en")
 
 

@@ -81,7 +81,7 @@ def output_head(V, D, bias=False):
 
 
 def heads(num_attention_heads, num_key_value_heads):
-    """a / k whole: k must divide a, since every KV head serves the same number of attention heads. Returns (a, k)."""
+    """a mod k = 0: every KV head serves the same number of attention heads. Returns (a, k); raises ArgumentError else."""
     a, k = count("num_attention_heads", num_attention_heads), count("num_key_value_heads", num_key_value_heads)
     if a % k:
         raise ArgumentError("num_key_value_heads", k, "must divide num_attention_heads = %d" % a)
@@ -258,3 +258,19 @@ def non_embedding(architecture):
     """N_body = N - embedding - position_embedding - output_head: parameters without what grows with the vocabulary."""
     parts = by_part(architecture)
     return total(architecture) - sum(parts.get(part, 0) for part in ("embedding", "position_embedding", "output_head"))
+
+
+def total_to_active(N, N_active):
+    """r = N / N_active: how many parameters are in memory for each that works on a token; 1 for a dense model."""
+    return count("N", N) / count("N_active", N_active)
+
+
+def vocabulary_share(architecture):
+    """p = 100 (embedding + output head) / N: the percentage of the parameters that the vocabulary takes."""
+    parts = by_part(architecture)
+    return 100 * (parts.get("embedding", 0) + parts.get("output_head", 0)) / total(architecture)
+
+
+def untied(architecture):
+    """N_untied = N + V D where the head is tied, else N: what the count would be with a head of its own."""
+    return total(architecture) + (size(output_head(architecture.vocab_size, architecture.hidden_size)) if architecture.tied else 0)

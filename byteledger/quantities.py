@@ -7,7 +7,7 @@ one way, and its formula, inputs and value can be shown together.
 
 from functools import lru_cache
 
-from . import activations, attention, distributed, ledger, parameters, units
+from . import activations, attention, distributed, kv_cache, ledger, parameters, units
 from .arguments import ArgumentError
 from .nearest import suggestion
 
@@ -29,6 +29,10 @@ AXES = {
     "hidden_size": None,
     "bytes_per_element": None,
     "layers": None,
+    "dtype": "dtypes",  # of a KV cache
+    "context": None,  # tokens of one sequence
+    "batch": None,  # sequences
+    "budget_bytes": None,
 }
 
 _STATES = {
@@ -76,13 +80,36 @@ def _marketed(memory_gb):
     return units.from_gb(memory_gb)
 
 
-_MODEL_FIELDS = (
-    "model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
-    "vocab_size", "tie_word_embeddings", "head_dim",
-)  # fmt: skip
+_MODEL = {"architecture": "model:architecture"}
+_B = {"b": "dtype:bytes"}
+_KV = {"S": "context", "B": "batch", **_B}
+
+
+def _part(part):
+    def count(architecture):
+        return parameters.by_part(architecture).get(part, 0)
+
+    count.__doc__ = "N_%s = sum of the sizes of its tensors: parameters of one part." % part
+    return count
+
 
 QUANTITIES = {
-    "parameters.dense_decoder": Quantity(parameters.dense_decoder, {name: "model:" + name for name in _MODEL_FIELDS}, "count"),
+    "parameters.total": Quantity(parameters.total, _MODEL, "count"),
+    "parameters.active": Quantity(parameters.active, _MODEL, "count"),
+    "parameters.non_embedding": Quantity(parameters.non_embedding, _MODEL, "count"),
+    **{"parameters." + part: Quantity(_part(part), _MODEL, "count") for part in parameters.PARTS},
+    "kv_cache.bytes_per_token": Quantity(kv_cache.bytes_per_token, {**_MODEL, **_B}, "exact bytes"),
+    "kv_cache.steady_bytes_per_token": Quantity(kv_cache.steady_bytes_per_token, {**_MODEL, **_B}, "exact bytes"),
+    "kv_cache.fixed_bytes_per_sequence": Quantity(kv_cache.fixed_bytes_per_sequence, {**_MODEL, **_B}, "bytes"),
+    "kv_cache.multi_head": Quantity(kv_cache.multi_head, {**_MODEL, **_B}, "exact bytes"),
+    "kv_cache.saving": Quantity(kv_cache.saving, {"M_multi_head": "kv_cache.multi_head", "M_token": "kv_cache.bytes_per_token"}, "multiple"),
+    "parameters.total_to_active": Quantity(parameters.total_to_active, {"N": "parameters.total", "N_active": "parameters.active"}, "multiple"),
+    "parameters.vocabulary_share": Quantity(parameters.vocabulary_share, _MODEL, "percent"),
+    "parameters.untied": Quantity(parameters.untied, _MODEL, "count"),
+    "kv_cache.total": Quantity(kv_cache.total, {**_MODEL, **_KV}, "bytes"),
+    "kv_cache.reserved": Quantity(kv_cache.reserved, {**_MODEL, **_KV}, "bytes"),
+    "kv_cache.largest_batch": Quantity(kv_cache.largest_batch, {**_MODEL, "budget": "budget_bytes", "S": "context", **_B}, "count"),
+    "kv_cache.largest_context": Quantity(kv_cache.largest_context, {**_MODEL, "budget": "budget_bytes", "B": "batch", **_B}, "count"),
     "accelerators.marketed": Quantity(_marketed, {"memory_gb": "accelerator:memory_gb"}, "bytes"),
     "accelerators.reported": Quantity(_reported, {"reported_mib": "accelerator:reported_mib"}, "bytes"),
     "ledger.weights_bytes": Quantity(_the_weights, {"b_w": "ledger:weights"}, "bytes per parameter"),
@@ -195,6 +222,8 @@ def _selected_argument(catalog, source, selection):
     record = selected(catalog, axis, selection[axis])
     if isinstance(record, int):
         return record, None
+    if field == "architecture":
+        return catalog.architecture(selection[axis]), (AXES[axis], selection[axis])
     value = getattr(record, field)
     if value is None and axis == "strategy":
         reason = getattr(record, "not_modelled", None)
@@ -214,5 +243,5 @@ def selected(catalog, axis, choice):
     if axis == "parameters" and isinstance(choice, int):
         return choice
     if axis == "parameters" and choice in catalog.models:
-        return evaluate(catalog, "parameters.dense_decoder", {"model": choice}).value
+        return evaluate(catalog, "parameters.total", {"model": choice}).value
     return getattr(catalog, file)[choice]

@@ -20,7 +20,7 @@ _TRAPS = (
     (re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*\.)$"), "{0!r} is an unusual number", "write a digit on both sides of the point"),
     (re.compile(r"[-+]?\.?(inf|infinity|nan)$", re.I), "{0!r} is not a finite number", "write a finite number"),
     (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?$"), "YAML reads {0!r} as a date", "quote it"),
-    (re.compile(r"(~|null)?$", re.I), "empty value", "give a value, or leave the key out"),
+    (re.compile(r"(~|Null|NULL)?$"), "empty value", "give a value, leave the key out, or write null where a config.json says null"),
 )
 _LAYOUT = {"\n", "\r"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -142,6 +142,8 @@ def _scalar(node, path, faults):
         return text
     if text in ("true", "false"):
         return text == "true"
+    if text == "null":  # a config.json says so of a window that a model does not have; a record that wants a value refuses it
+        return None
     if _INT.match(text):
         digits = text.replace("_", "")
         if len(digits) > 40:

@@ -18,6 +18,10 @@ DERIVED = {
     ("strategy", "replicates"): "the groups of state that every rank holds whole",
     ("strategy", "per_rank"): "bytes per rank as a formula",
     ("figure", "figure"): "the figure itself",
+    ("model", "layers"): "how many layers the family's rule makes",
+    ("model", "heads"): "heads / KV heads x head size, or what stands in their place",
+    ("model", "windows"): "layers with a window of all layers that attend, and the window",
+    ("model", "experts"): "experts per token of all experts, with shared ones",
 }
 
 
@@ -95,6 +99,8 @@ def _field_kind(catalog, record, axis, field):
     """The kind of number that a field of a record holds, or None for words."""
     if (axis, field) in BYTES_PER_PARAMETER:
         return "bytes per parameter"
+    if (axis, field) in DERIVED and axis == "model":
+        return "count" if field == "layers" else None
     file = quantities.AXES[axis]
     records = getattr(catalog, file).values() if file else ()
     value = next((getattr(one, field) for one in records if getattr(one, field, None) is not None), None)
@@ -114,6 +120,8 @@ def _cell(catalog, heading, selection):
         if "model" in chosen and "parameters" in needed:
             chosen["parameters"] = chosen["model"]  # a model's own count
         chosen = {axis: value for axis, value in chosen.items() if axis in needed | optional}
+        if heading.id.startswith("kv_cache.") and not catalog.architecture(chosen["model"]).causal:
+            return None  # an encoder keeps no cache
         strategy = catalog.strategies[chosen["strategy"]] if "strategy" in chosen else None
         if strategy and strategy.shards is None:
             return None  # not modelled: the page says so in words
@@ -137,6 +145,8 @@ def _cell(catalog, heading, selection):
 
 def derived(catalog, axis, field, choice, record, selection):
     """The value of a derived field; see DERIVED."""
+    if axis == "model":
+        return model_words(field, catalog.architecture(choice))
     if field == "bytes":
         sizes = [catalog.dtypes[dtype].bits / 8 for dtype in record.formats]
         return min(sizes), max(sizes)
@@ -152,6 +162,28 @@ def derived(catalog, axis, field, choice, record, selection):
         terms = zip(("b_w N", "b_g N", "K N"), distributed.GROUPS)
         return " + ".join(term + (" / d" if group in record.shards else "") for term, group in terms)
     return tuple(group for group in distributed.GROUPS if (group in record.shards) == (field == "scope"))
+
+
+def model_words(field, architecture):
+    """What a model's layers say, as a number or a short text without words; None where they say nothing."""
+    if field == "layers":
+        return architecture.num_hidden_layers
+    found = []
+    for layer, _ in architecture.layers:
+        mixer, mlp, text = layer.mixer, layer.mlp, None
+        if field == "heads" and mixer.kind == "grouped_query":
+            text = "%d / %d × %d" % (mixer.num_attention_heads, mixer.num_key_value_heads, mixer.head_dim)
+        elif field == "heads" and mixer.kind == "latent":
+            text = "%d, MLA %d + %d" % (mixer.num_attention_heads, mixer.kv_lora_rank, mixer.qk_rope_head_dim)
+        elif field == "windows" and getattr(mixer, "window", None):
+            alike = sum(times for other, times in architecture.layers if getattr(other.mixer, "window", None) == mixer.window)
+            attending = sum(times for other, times in architecture.layers if other.mixer.kind in ("grouped_query", "latent"))
+            text = "%d / %d × %d" % (alike, attending, mixer.window)
+        elif field == "experts" and mlp.kind == "experts":
+            text = "%d / %d%s" % (mlp.num_experts_per_tok, mlp.num_experts, " + 1" if mlp.shared_intermediate_size else "")
+        if text and text not in found:
+            found.append(text)
+    return "; ".join(found) or None
 
 
 def state_in_ledger(ledger, state):

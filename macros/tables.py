@@ -129,8 +129,16 @@ class _View:
         return rows + (" <tr>%s</tr>" % " ".join(second) if grouped else "")
 
     def across(self, heading):
-        symbols = {"world_size": "W"}
-        return ", ".join("%s = %s" % (symbols.get(axis, axis), value) for axis, value in heading.across.items())
+        symbols = {"world_size": "W", "context": "S", "batch": "B"}
+        return ", ".join(
+            "%s = %s" % (symbols.get(axis, axis), bare(value, "count") if isinstance(value, int) else self.plain_name(axis, value))
+            for axis, value in heading.across.items()
+        )
+
+    def plain_name(self, axis, choice):
+        """The name of a record, as text."""
+        name = quantities.selected(self.catalog, axis, choice).name
+        return name if isinstance(name, str) else words(name, self.language)
 
     def numeric(self, heading):
         return bool(heading.kind) or heading.id in quantities.QUANTITIES
@@ -181,6 +189,8 @@ class _View:
             return self.name(axis, cell)
         if hasattr(cell, "zh"):
             return escape(words(cell, self.language))
+        if isinstance(cell, bool):
+            return escape(self.label("label.true" if cell else "label.false"))
         if field == "symbol" or (field == "figure" and isinstance(cell, str)):
             return katex.render(cell)
         if field == "formats":
@@ -231,9 +241,10 @@ def words_of(term, language):
 
 
 def formula_numbers(catalog):
-    """{formula: '2.1'}: the chapter's number, and the formula's place in it."""
-    numbers, counts = {}, {}
+    """{formula: '2.1'}: the chapter's number, and the formula's place in it; a page without a number has a letter, 'A.1'."""
+    numbers, counts, letters = {}, {}, {}
     for id, record in catalog.formulas.items():
         counts[record.chapter] = counts.get(record.chapter, 0) + 1
-        numbers[id] = "%s.%d" % (catalog.chapters[record.chapter].number, counts[record.chapter])
+        number = catalog.chapters[record.chapter].number or letters.setdefault(record.chapter, chr(ord("A") + len(letters)))
+        numbers[id] = "%s.%d" % (number, counts[record.chapter])
     return numbers

@@ -52,7 +52,7 @@ def page(edited, language, name):
 def test_each_documented_edit_shows(edited, language):
     """A row, an entry or a table for each."""
     models = page(edited, language, "models")
-    assert re.search(r'<th scope="row">Yi 34B</th>\s*<td class="number"><a [^>]*>34,388,917,248</a>', models)
+    assert re.search(r'<th scope="row">Yi 6B</th>\s*<td>llama</td>\s*<td class="number"><a [^>]*>6,061,035,520</a>', models)
     assert re.search(r'<th scope="row">NVIDIA RTX 5090</th>.*?>31\.8</a>', page(edited, language, "accelerators"))
     name = {"zh": "纯 BF16 + SGD", "en": "Pure BF16 + SGD"}[language]
     assert re.search(r'<th scope="row">%s</th>.*?>4</a></td>\s*<td class="number"><a [^>]*>2</a>' % re.escape(name), page(edited, language, "ledger"))
@@ -65,7 +65,7 @@ def test_each_documented_edit_shows(edited, language):
     assert 'id="table.two-strategies"' in table
     row = re.search(r'<th scope="row">reshard_after_forward=False</th>.*?</tr>', table)[0]
     assert re.findall(r'<td class="number"><a [^>]*>([\d.,]+)', row) == ["140", "17.5"]
-    assert 'id="change.2026-12-02-yi-34b"' in page(edited, language, "changes")
+    assert 'id="change.2026-12-02-yi-6b"' in page(edited, language, "changes")
 
 
 def test_the_documented_change_is_what_the_draft_says(edited):
@@ -73,7 +73,7 @@ def test_the_documented_change_is_what_the_draft_says(edited):
     done = subprocess.run(
         [sys.executable, "-m", "byteledger", "tables", "--draft"], cwd=edited, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(edited)}
     )
-    (moved,) = [line for line in dict(documented("en"))["data/changes.yaml"].split("\n") if "yi-34b: new" in line]
+    (moved,) = [line for line in dict(documented("en"))["data/changes.yaml"].split("\n") if "yi-6b: new" in line]
     assert moved.strip() in [line.strip() for line in done.stdout.split("\n")], done.stdout
 
 

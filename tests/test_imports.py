@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FORMULAS = ("arguments", "units", "ledger", "activations", "attention", "distributed", "estimation")
+FORMULAS = ("arguments", "units", "parameters", "architecture", "families", "kv_cache", "ledger", "activations", "attention", "distributed", "estimation")
 
 
 def imports(path):
@@ -38,13 +38,13 @@ def test_the_estimator_knows_no_page():
 
 
 def test_only_the_catalog_opens_data():
-    """Everything else gets records; revision.py only hashes the bytes."""
+    """Everything else gets records; one_record.py reads one for the command line, revision.py only hashes the bytes."""
     opens = []
     for path in [*(ROOT / "byteledger").glob("*.py"), *(ROOT / "macros").glob("*.py")]:
         source = path.read_text(encoding="utf-8")
         if '/ "data"' in source or "yaml.safe_load" in source or "yaml.load" in source:
             opens.append(path.name)
-    assert sorted(opens) == ["catalog.py", "revision.py"]
+    assert sorted(opens) == ["catalog.py", "one_record.py", "revision.py"]
 
 
 def test_macros_do_no_arithmetic_on_bytes():
@@ -78,7 +78,7 @@ def test_no_catch_all_names():
 def test_every_public_function_of_the_estimator_says_its_equation():
     """Equation first, then units, errors, source."""
     sys.path.insert(0, str(ROOT))
-    for module in FORMULAS[1:]:
+    for module in set(FORMULAS) - {"arguments", "architecture", "families"}:  # which hold no formula
         tree = ast.parse((ROOT / "byteledger" / (module + ".py")).read_text(encoding="utf-8"))
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):

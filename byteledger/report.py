@@ -1,0 +1,203 @@
+"""What the estimator says of one model, for people and for programs: parameters, weights, KV cache."""
+
+import json
+import os
+import unicodedata
+
+from . import hf_config, kv_cache, one_record, parameters
+from .arguments import ArgumentError
+from .printed import amount, number
+
+CACHE_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
+STATE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+class Model:
+    """A model that was asked for: its name, where it was read, its configuration."""
+
+    def __init__(self, name, place, config, record=None):
+        self.name, self.place, self.config, self.record = name, place, config, record
+
+
+def find(given):
+    """The Model of a catalogue id, of a config.json or of the folder that holds one. Raises hf_config.Refusal.
+
+    A path is what ends in .json, holds a slash, or exists; anything else is an id of data/models.yaml.
+    """
+    if given.endswith(".json") or os.sep in given or os.path.exists(given):
+        return Model(os.path.basename(os.path.normpath(given)), given, hf_config.read(given))
+    try:
+        record = one_record.record("models", given)
+    except one_record.NoRecord as error:
+        raise hf_config.Refusal("", "", "argument", detail=str(error)) from error
+    place = "data/models.yaml " + given
+    config = hf_config.from_dict({key: value for key, value in record.items() if key not in one_record.ABOUT}, place)
+    counted = parameters.total(config.architecture)
+    for key, expected in (("published_parameters", counted + record.get("checkpoint_buffers", 0)), ("counted_parameters", counted)):
+        if record.get(key, expected) != expected:
+            raise hf_config.Refusal(place, key, "contradiction", value=record[key], other=config.architecture.model_type, k=expected)
+    return Model(record["name"], place, config, record)
+
+
+# --- parameters
+
+
+def params(given):
+    """Everything that `byteledger params` says, as a dict that JSON can hold; texts are Assumptions still."""
+    model = find(given)
+    architecture = model.config.architecture
+    return {
+        "model": model.name,
+        "read_from": model.place,
+        "model_type": architecture.model_type,
+        "parameters": {
+            "total": parameters.total(architecture),
+            "active": parameters.active(architecture),
+            "embedding": parameters.by_part(architecture).get("embedding", 0),
+            "non_embedding": parameters.non_embedding(architecture),
+            "by_part": parameters.by_part(architecture),
+            "tied_embeddings": architecture.tied,
+        },
+        "layers": [
+            {
+                "count": times,
+                "mixer": {"kind": layer.mixer.kind, **layer.mixer.sizes},
+                "mlp": {"kind": layer.mlp.kind, **layer.mlp.sizes},
+                "parameters": parameters.size(layer.tensors),
+                "by_part": _layer_parts(layer),
+            }
+            for layer, times in architecture.layers
+        ],
+        "published_parameters": (model.record or {}).get("published_parameters"),
+        "assumptions": list(model.config.assumptions),
+    }
+
+
+def _layer_parts(layer):
+    parts = {}
+    for tensor in layer.tensors:
+        parts[tensor.part] = parts.get(tensor.part, 0) + tensor.size
+    return parts
+
+
+# --- KV cache
+
+
+def kv(given, context, batch, dtype, budget=None, block=1):
+    """Everything that `byteledger kv` says, as params does."""
+    model = find(given)
+    architecture, assumptions = model.config.architecture, list(model.config.assumptions)
+    b, b_state, state = CACHE_BYTES[dtype], kv_cache.B_STATE, "float32"
+    if model.config.state_dtype in STATE_BYTES:
+        state, b_state = model.config.state_dtype, STATE_BYTES[model.config.state_dtype]
+    try:
+        result = {
+            "model": model.name,
+            "read_from": model.place,
+            "dtype": dtype,
+            "context": context,
+            "batch": batch,
+            "bytes_per_token": kv_cache.bytes_per_token(architecture, b),
+            "steady_bytes_per_token": kv_cache.steady_bytes_per_token(architecture, b),
+            "fixed_bytes_per_sequence": kv_cache.fixed_bytes_per_sequence(architecture, b, b_state),
+            "total_bytes": kv_cache.total(architecture, context, batch, b, b_state),
+            "reserved_bytes": kv_cache.reserved(architecture, context, batch, b, b_state, block),
+        }
+        if budget is not None:
+            result["budget_bytes"] = budget
+            result["largest_batch"] = kv_cache.largest_batch(architecture, budget, context, b, b_state)
+            result["largest_context"] = kv_cache.largest_context(architecture, budget, batch, b, b_state)
+    except ArgumentError as error:
+        if not architecture.causal:
+            raise hf_config.Refusal(model.place, "model_type", "no_cache") from error
+        raise
+    say = hf_config.Assumption
+    assumptions.append(say("cache_dtype", value=dtype.upper(), k=b))
+    if dtype in ("fp8", "int8"):
+        assumptions.append(say("cache_scales"))
+    windows = {}
+    for layer, times in architecture.layers:
+        if getattr(layer.mixer, "window", None):
+            windows[layer.mixer.window] = windows.get(layer.mixer.window, 0) + times
+    assumptions += [say("window", value=number(window, 0), k=times) for window, times in windows.items()]
+    if any(layer.mixer.kind == "latent" for layer, _ in architecture.layers):
+        assumptions.append(say("latent"))
+    if result["fixed_bytes_per_sequence"]:
+        assumptions.append(say("state_dtype", value=state, k=b_state))
+    if model.config.max_positions and context > model.config.max_positions:
+        assumptions.append(say("positions", value=number(context, 0), k=number(model.config.max_positions, 0)))
+    assumptions.append(say("no_engine"))
+    result["assumptions"] = assumptions
+    return result
+
+
+# --- how it is said
+
+
+def as_json(result, language, revision):
+    """The result as JSON, its assumptions in words."""
+    said = {**result, "assumptions": [assumption.said(language) for assumption in result["assumptions"]], "revision": str(revision)}
+    return json.dumps(said, ensure_ascii=False, indent=2)
+
+
+def params_text(result, language, revision):
+    """The result of params() as aligned lines."""
+    words = one_record.words(language)
+    found = result["parameters"]
+    rows = [(words["parameters." + part], number(n, 0), "") for part, n in found["by_part"].items()]
+    rows.append(("—", "", ""))
+    rows.append((words["parameters.total"], number(found["total"], 0), ""))
+    if found["active"] != found["total"]:
+        rows.append((words["parameters.active"], number(found["active"], 0), ""))
+    rows.append((words["parameters.non_embedding"], number(found["non_embedding"], 0), ""))
+    weights = 2 * found["total"]
+    rows.append((words["report.bf16_weights"], amount(weights, "GB") + " GB", amount(weights, "GiB") + " GiB"))
+    if result["published_parameters"]:
+        rows.append((words["report.published"], number(result["published_parameters"], 0), ""))
+    return _text(result, rows, words, language, revision)
+
+
+def kv_text(result, language, revision):
+    """The result of kv() as aligned lines."""
+    words = one_record.words(language)
+
+    def size(n):
+        return amount(n, "GB") + " GB", amount(n, "GiB") + " GiB"
+
+    rows = [(words["kv_cache.bytes_per_token"], number(result["bytes_per_token"], 0) + " B", "")]
+    if result["steady_bytes_per_token"] != result["bytes_per_token"]:
+        rows.append((words["kv_cache.steady_bytes_per_token"], number(result["steady_bytes_per_token"], 0) + " B", ""))
+    if result["fixed_bytes_per_sequence"]:
+        rows.append((words["kv_cache.fixed_bytes_per_sequence"], number(result["fixed_bytes_per_sequence"], 0) + " B", ""))
+    rows.append((words["report.context"], number(result["context"], 0), ""))
+    rows.append((words["report.batch"], number(result["batch"], 0), ""))
+    rows.append(("—", "", ""))
+    rows.append((words["kv_cache.total"],) + size(result["total_bytes"]))
+    if result["reserved_bytes"] != result["total_bytes"]:
+        rows.append((words["kv_cache.reserved"],) + size(result["reserved_bytes"]))
+    if "budget_bytes" in result:
+        rows.append((words["report.budget"],) + size(result["budget_bytes"]))
+        rows.append((words["kv_cache.largest_batch"], number(result["largest_batch"], 0), ""))
+        longest = result["largest_context"]
+        rows.append((words["kv_cache.largest_context"], words["report.unbounded"] if longest is None else number(longest, 0), ""))
+    return _text(result, rows, words, language, revision)
+
+
+def _text(result, rows, words, language, revision):
+    first, second = max(_width(row[0]) for row in rows), max(_width(row[1]) for row in rows)
+    lines = ["%s (%s)" % (result["model"], result["read_from"]), ""]
+    for name, value, other in rows:
+        if name == "—":
+            lines.append("  " + "─" * (first + 2 + second))
+            continue
+        line = "  " + name + " " * (first - _width(name) + 2 + second - _width(value)) + value
+        lines.append(line + ("    " + other if other else ""))
+    if result["assumptions"]:
+        lines += ["", words["report.assumptions"]]
+        lines += ["  - " + assumption.said(language) for assumption in result["assumptions"]]
+    return "\n".join(lines + ["", "%s %s" % (words["report.revision"], revision)])
+
+
+def _width(text):
+    """Columns that a text takes in a terminal: two for a wide character."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

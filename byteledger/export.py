@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from . import quantities, tables
 from .records import FILES
 
-UNITS = {"bytes": "bytes", "bytes per parameter": "bytes/parameter", "multiple": "ratio", "count": "count"}
+UNITS = {"bytes": "bytes", "bytes per parameter": "bytes/parameter", "multiple": "ratio", "count": "count", **{unit: unit for unit in tables.FIELD_UNITS.values()}}
 LANGUAGES = ("zh", "en")
 
 

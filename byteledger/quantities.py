@@ -76,6 +76,11 @@ def _marketed(memory_gb):
     return units.from_gb(memory_gb)
 
 
+def _shortfall(memory_gb, M_reported):
+    """M_short = memory_gb x 2^30 - M_reported: bytes that the driver's total lacks if the vendor's GB were GiB."""
+    return None if M_reported is None else units.from_gib(memory_gb) - M_reported
+
+
 _MODEL_FIELDS = (
     "model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
     "vocab_size", "tie_word_embeddings", "head_dim",
@@ -85,6 +90,9 @@ QUANTITIES = {
     "parameters.dense_decoder": Quantity(parameters.dense_decoder, {name: "model:" + name for name in _MODEL_FIELDS}, "count"),
     "accelerators.marketed": Quantity(_marketed, {"memory_gb": "accelerator:memory_gb"}, "bytes"),
     "accelerators.reported": Quantity(_reported, {"reported_mib": "accelerator:reported_mib"}, "bytes"),
+    "accelerators.shortfall": Quantity(
+        _shortfall, {"memory_gb": "accelerator:memory_gb", "M_reported": "accelerators.reported"}, "bytes"
+    ),
     "ledger.weights_bytes": Quantity(_the_weights, {"b_w": "ledger:weights"}, "bytes per parameter"),
     "ledger.weights": Quantity(ledger.weights, {**_N, "b_w": "ledger:weights"}, "bytes"),
     "ledger.optimizer": Quantity(ledger.optimizer, {**_N, **_K}, "bytes"),
@@ -118,7 +126,7 @@ QUANTITIES = {
 }
 
 # What a formula record may name in `computes`.
-FUNCTIONS = sorted(set(QUANTITIES) - {"ledger.weights_bytes", "accelerators.marketed", "accelerators.reported"} | {"ledger.peak", "estimation.peak_rank"})
+FUNCTIONS = sorted(set(QUANTITIES) - {"ledger.weights_bytes", *(id for id in QUANTITIES if id.startswith("accelerators."))} | {"ledger.peak", "estimation.peak_rank"})
 
 
 class Result:

@@ -55,7 +55,7 @@ def bare(value, kind, unit=None):
 
 def unit_of(kind, unit=None):
     """The unit as it is printed."""
-    return {"bytes": unit or "GB", "bytes per parameter": "B/parameter", "multiple": "×"}.get(kind, "")
+    return {"bytes": unit or "GB", "bytes per parameter": "B/parameter", "multiple": "×", "MiB": "MiB", "GiB": "GiB", "GB/s": "GB/s"}.get(kind, "")
 
 
 def phrase(value, kind, unit=None):

@@ -162,7 +162,7 @@ class _View:
             if strategy and strategy.shards is None and (self.numeric(heading) or field == "per_rank"):
                 return escape(words(strategy.not_modelled, self.language))
             if "accelerator" in row.selection:  # a fact that somebody may have published: an empty cell would read as zero
-                return escape(self.label("not-recorded"))
+                return escape(self.label("no-source"))
             return "" if row.total else "—"
         return self.field(axis, field, cell)
 

@@ -80,6 +80,7 @@ def _marketed(memory_gb):
     return units.from_gb(memory_gb)
 
 
+<<<<<<< HEAD
 _MODEL = {"architecture": "model:architecture"}
 _B = {"b": "dtype:bytes"}
 _KV = {"S": "context", "B": "batch", **_B}
@@ -92,6 +93,17 @@ def _part(part):
     count.__doc__ = "N_%s = sum of the sizes of its tensors: parameters of one part." % part
     return count
 
+=======
+def _shortfall(memory_gb, M_reported):
+    """M_short = memory_gb x 2^30 - M_reported: bytes that the driver's total lacks if the vendor's GB were GiB."""
+    return None if M_reported is None else units.from_gib(memory_gb) - M_reported
+
+
+_MODEL_FIELDS = (
+    "model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
+    "vocab_size", "tie_word_embeddings", "head_dim",
+)  # fmt: skip
+>>>>>>> accelerators
 
 QUANTITIES = {
     "parameters.total": Quantity(parameters.total, _MODEL, "count"),
@@ -112,6 +124,9 @@ QUANTITIES = {
     "kv_cache.largest_context": Quantity(kv_cache.largest_context, {**_MODEL, "budget": "budget_bytes", "B": "batch", **_B}, "count"),
     "accelerators.marketed": Quantity(_marketed, {"memory_gb": "accelerator:memory_gb"}, "bytes"),
     "accelerators.reported": Quantity(_reported, {"reported_mib": "accelerator:reported_mib"}, "bytes"),
+    "accelerators.shortfall": Quantity(
+        _shortfall, {"memory_gb": "accelerator:memory_gb", "M_reported": "accelerators.reported"}, "bytes"
+    ),
     "ledger.weights_bytes": Quantity(_the_weights, {"b_w": "ledger:weights"}, "bytes per parameter"),
     "ledger.weights": Quantity(ledger.weights, {**_N, "b_w": "ledger:weights"}, "bytes"),
     "ledger.optimizer": Quantity(ledger.optimizer, {**_N, **_K}, "bytes"),
@@ -145,7 +160,7 @@ QUANTITIES = {
 }
 
 # What a formula record may name in `computes`.
-FUNCTIONS = sorted(set(QUANTITIES) - {"ledger.weights_bytes", "accelerators.marketed", "accelerators.reported"} | {"ledger.peak", "estimation.peak_rank"})
+FUNCTIONS = sorted(set(QUANTITIES) - {"ledger.weights_bytes", *(id for id in QUANTITIES if id.startswith("accelerators."))} | {"ledger.peak", "estimation.peak_rank"})
 
 
 class Result:

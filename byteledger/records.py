@@ -160,11 +160,14 @@ class Model(Record):
 
 
 class Accelerator(Record):
-    """A device: what its vendor prints, in GB, and what its driver reports, in MiB."""
+    """A device: what its vendor prints, what its driver reports, what a framework sees. Absent: no source for it."""
 
     name: Text
     memory_gb: Annotated[int | float, Field(ge=4, le=2000)]
-    reported_mib: Annotated[int | float, Field(ge=4000, le=2_000_000)] | None = None  # absent: nobody has published it
+    reported_mib: Annotated[int | float, Field(ge=4000, le=2_000_000)] | None = None
+    framework_gib: Annotated[int | float, Field(ge=4, le=2000)] | None = None
+    memory_type: Literal["HBM2", "HBM2e", "HBM3", "HBM3e", "HBM4", "GDDR6", "GDDR6X", "GDDR7"] | None = None
+    bandwidth_gb_s: Annotated[int | float, Field(ge=50, le=100_000)] | None = None
     source: list[Id]
 
 

@@ -29,6 +29,10 @@ STATES = ("weights", "gradients", "master_weights", "first_moment", "second_mome
 BYTES_PER_PARAMETER = {("state", "bytes"), ("state", "in_ledger")} | {("ledger", state) for state in STATES}
 
 
+# The unit in the name of a record's field.
+FIELD_UNITS = {"_mib": "MiB", "_gib": "GiB", "_gb_s": "GB/s"}
+
+
 class Heading:
     """A column as it comes out: its id, the quantity's kind or None for words, its unit, and its value of `across`."""
 
@@ -99,8 +103,14 @@ def _field_kind(catalog, record, axis, field):
     """The kind of number that a field of a record holds, or None for words."""
     if (axis, field) in BYTES_PER_PARAMETER:
         return "bytes per parameter"
+<<<<<<< HEAD
     if (axis, field) in DERIVED and axis == "model":
         return "count" if field == "layers" else None
+=======
+    for ending, unit in FIELD_UNITS.items():
+        if field.endswith(ending):
+            return unit
+>>>>>>> accelerators
     file = quantities.AXES[axis]
     records = getattr(catalog, file).values() if file else ()
     value = next((getattr(one, field) for one in records if getattr(one, field, None) is not None), None)

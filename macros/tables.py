@@ -169,6 +169,8 @@ class _View:
             strategy = self.catalog.strategies.get(row.selection.get("strategy"))
             if strategy and strategy.shards is None and (self.numeric(heading) or field == "per_rank"):
                 return escape(words(strategy.not_modelled, self.language))
+            if "accelerator" in row.selection:  # a fact that somebody may have published: an empty cell would read as zero
+                return escape(self.label("no-source"))
             return "" if row.total else "—"
         return self.field(axis, field, cell)
 

@@ -55,6 +55,9 @@ class Architecture:
         self.model_type, self.hidden_size, self.vocab_size, self.tied = model_type, hidden_size, vocab_size, tied
         self.outside, self.layers, self.causal = outside, _merged(layers), causal
 
+    def __str__(self):
+        return "%s, D = %d, V = %d, L = %d" % (self.model_type, self.hidden_size, self.vocab_size, self.num_hidden_layers)
+
     @property
     def num_hidden_layers(self):
         return sum(times for _, times in self.layers)

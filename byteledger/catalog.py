@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from . import quantities, strict_yaml, tables
+from . import hf_config, quantities, strict_yaml, tables
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .records import FILES
@@ -67,6 +67,14 @@ class Catalog:
         for file in FILES:
             setattr(self, file, records[file])
         self._texts, self._positions = texts, positions
+        self._configs = {}
+
+    def config(self, id):
+        """What a model's record says as a configuration: hf_config.Config. Raises hf_config.Refusal."""
+        if id not in self._configs:
+            fields = {key: value for key, value in self.models[id] if value is not None and key not in ("name", "published_parameters", "source")}
+            self._configs[id] = hf_config.from_dict(fields, "data/models.yaml " + id)
+        return self._configs[id]
 
     def source(self, file, id):
         """(line, YAML) of a record."""
@@ -257,9 +265,9 @@ def _cross(catalog, positions, left_out):
             report("strategies", id, (), "needs exactly one of 'shards' and 'not_modelled'", "say what it shards, or why there is no model")
     for id, model in catalog.models.items():
         try:
-            counted = quantities.evaluate(catalog, "parameters.dense_decoder", {"model": id}).value
-        except ArgumentError as error:
-            report("models", id, (error.name,), str(error), "correct it")
+            counted = quantities.evaluate(catalog, "parameters.total", {"model": id}).value
+        except hf_config.Refusal as refusal:
+            report("models", id, (refusal.key,), str(refusal), "correct it")
             continue
         if counted != model.published_parameters:
             report(

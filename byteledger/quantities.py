@@ -7,7 +7,7 @@ one way, and its formula, inputs and value can be shown together.
 
 from functools import lru_cache
 
-from . import activations, attention, distributed, ledger, parameters, units
+from . import activations, attention, distributed, ledger, parameters, units, weight_formats
 from .arguments import ArgumentError
 from .nearest import suggestion
 
@@ -16,6 +16,7 @@ AXES = {
     "parameters": "parameters",  # or a model's id, or a whole number
     "model": "models",
     "accelerator": "accelerators",
+    "weight_format": "weight_formats",
     "ledger": "ledgers",
     "strategy": "strategies",
     "state": "states",
@@ -76,13 +77,19 @@ def _marketed(memory_gb):
     return units.from_gb(memory_gb)
 
 
-_MODEL_FIELDS = (
-    "model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
-    "vocab_size", "tie_word_embeddings", "head_dim",
-)  # fmt: skip
+_MODEL = {"architecture": "model:architecture"}
+_FORMAT = {"bits": "weight_format:bits", "scales": "weight_format:scales"}
+_KEEPS = {"keeps": "weight_format:keeps"}
 
 QUANTITIES = {
-    "parameters.dense_decoder": Quantity(parameters.dense_decoder, {name: "model:" + name for name in _MODEL_FIELDS}, "count"),
+    "parameters.total": Quantity(parameters.total, _MODEL, "count"),
+    "weight_formats.bytes_per_element": Quantity(weight_formats.bytes_per_element, _FORMAT, "bytes per parameter"),
+    "weight_formats.kept": Quantity(weight_formats.kept, {**_MODEL, **_KEEPS}, "count"),
+    "weight_formats.converted": Quantity(weight_formats.converted, {**_MODEL, **_KEEPS}, "count"),
+    "weight_formats.weights": Quantity(weight_formats.weights, {**_MODEL, **_FORMAT, **_KEEPS, "b_kept": "weight_format:kept_bytes"}, "bytes"),
+    "weight_formats.bytes_per_parameter": Quantity(
+        weight_formats.bytes_per_parameter, {"M_weights": "weight_formats.weights", "N": "parameters.total"}, "bytes per parameter"
+    ),
     "accelerators.marketed": Quantity(_marketed, {"memory_gb": "accelerator:memory_gb"}, "bytes"),
     "accelerators.reported": Quantity(_reported, {"reported_mib": "accelerator:reported_mib"}, "bytes"),
     "ledger.weights_bytes": Quantity(_the_weights, {"b_w": "ledger:weights"}, "bytes per parameter"),
@@ -195,6 +202,8 @@ def _selected_argument(catalog, source, selection):
     record = selected(catalog, axis, selection[axis])
     if isinstance(record, int):
         return record, None
+    if field == "architecture":
+        return catalog.config(selection[axis]).architecture, (AXES[axis], selection[axis])
     value = getattr(record, field)
     if value is None and axis == "strategy":
         reason = getattr(record, "not_modelled", None)
@@ -214,5 +223,5 @@ def selected(catalog, axis, choice):
     if axis == "parameters" and isinstance(choice, int):
         return choice
     if axis == "parameters" and choice in catalog.models:
-        return evaluate(catalog, "parameters.dense_decoder", {"model": choice}).value
+        return evaluate(catalog, "parameters.total", {"model": choice}).value
     return getattr(catalog, file)[choice]

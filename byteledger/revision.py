@@ -11,7 +11,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 # The modules whose text decides a number. A change of any of them is a change of revision.
-FORMULAS = ("units", "ledger", "activations", "attention", "distributed", "estimation", "quantities", "tables")
+FORMULAS = ("units", "ledger", "activations", "attention", "distributed", "estimation", "parameters", "weight_formats", "quantities", "tables")
 
 
 class Revision:

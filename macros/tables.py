@@ -130,7 +130,13 @@ class _View:
 
     def across(self, heading):
         symbols = {"world_size": "W"}
-        return ", ".join("%s = %s" % (symbols.get(axis, axis), value) for axis, value in heading.across.items())
+        named = [("", self.plain_name(axis, value)) if quantities.AXES[axis] else (symbols.get(axis, axis) + " = ", value) for axis, value in heading.across.items()]
+        return ", ".join("%s%s" % pair for pair in named)
+
+    def plain_name(self, axis, choice):
+        """The name of a record, as text."""
+        name = quantities.selected(self.catalog, axis, choice).name
+        return name if isinstance(name, str) else words(name, self.language)
 
     def numeric(self, heading):
         return bool(heading.kind) or heading.id in quantities.QUANTITIES
@@ -193,6 +199,9 @@ class _View:
             return escape(joined or self.label("none"))
         if field == "per_rank":
             return katex.render(cell)
+        if field == "keeps":
+            names = dict.fromkeys(self.label("part." + part) for part in cell)
+            return escape(("、" if self.language == "zh" else ", ").join(names) or self.label("none"))
         if field == "gathers":
             return escape(self.label("gathers." + cell))
         return escape(bare(cell, "bytes per parameter") if isinstance(cell, (int, float)) else cell)
@@ -235,5 +244,6 @@ def formula_numbers(catalog):
     numbers, counts = {}, {}
     for id, record in catalog.formulas.items():
         counts[record.chapter] = counts.get(record.chapter, 0) + 1
-        numbers[id] = "%s.%d" % (catalog.chapters[record.chapter].number, counts[record.chapter])
+        chapter = catalog.chapters[record.chapter].number
+        numbers[id] = "%d.%d" % (chapter, counts[record.chapter]) if chapter else "%d" % counts[record.chapter]
     return numbers

@@ -94,7 +94,7 @@ def _exact(result):
 
 def _input(value):
     if isinstance(value, (list, tuple)):
-        return "{%s}" % ", ".join(value)
+        return "{%s}" % ", ".join(map(str, value))
     return number(value, 6) if isinstance(value, (int, float)) else str(value)
 
 

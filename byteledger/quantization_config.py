@@ -13,9 +13,9 @@ from .wording import say
 
 METHODS = ("awq", "bitsandbytes", "compressed-tensors", "fp8", "gptq", "modelopt", "mxfp4")
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
-# What stays by default, as in the records.
-STAYS = ("embedding", "output_head", "router", "norms", "biases")
-ONLY_EXPERTS = tuple(part for part in parameters.PARTS if part not in ("experts", "position_embedding", "other"))
+# What stays by default, as in the records, besides what no format converts.
+STAYS = ("embedding", "output_head", "router")
+ONLY_EXPERTS = tuple(part for part in parameters.PARTS if part != "experts" and part not in weight_formats.ALWAYS_KEPT)
 
 
 class Assumption(hf_config.Assumption):
@@ -86,12 +86,13 @@ class _Settings:
             self.refuse("quant_method", "not_a_choice", value=_short(method), known=", ".join(METHODS))
         return method
 
-    def choice(self, key, known, absent, within=None, path=""):
+    def choice(self, key, known, absent):
         """One of `known`, where `absent` holds if the key is not there or null."""
-        value = (self.said if within is None else within).get(key)
-        value = absent if value is None else value
-        if isinstance(value, bool) != isinstance(absent, bool) and absent is not None or value not in known:
-            self.refuse(path + key, "not_a_choice", value=_short(value), known=", ".join(map(str, known)))
+        given = self.said.get(key)
+        value = absent if given is None else given
+        # True equals 1, but says something else.
+        if isinstance(value, bool) != isinstance(known[0], bool) or value not in known:
+            self.refuse(key, "not_a_choice", value=_short(given), known=", ".join(map(str, known)))
         return value
 
     def list_of(self, *keys):
@@ -261,7 +262,7 @@ def _modelopt(read):
     names = read.list_of("ignore", "exclude_modules")
     if read.said.get("quantized_layers"):
         read.refuse("quantized_layers", "not_modelled", value="{...}")
-    algorithm = read.choice("quant_algo", ("FP8", "NVFP4", "W4A16_NVFP4"), "")
+    algorithm = read.choice("quant_algo", ("FP8", "NVFP4", "W4A16_NVFP4"), None)
     return "fp8-tensor" if algorithm == "FP8" else "nvfp4", _but_head(read, names)
 
 

@@ -97,7 +97,7 @@ class Scale(Record):
 class WeightFormat(Record):
     """A format of weights: bits of an element, its scales, and the parts of a model that a tool leaves as they were."""
 
-    name: Text
+    name: Bilingual
     bits: Annotated[int, Field(ge=1, le=32)]
     scales: list[Scale] = []
     keeps: list[Part] = []

@@ -1,7 +1,5 @@
 """Weights by format: the published bytes per element, checkpoints to the byte, and what a quantization_config says."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from byteledger import catalog, hf_config, parameters, quantities, quantization_config, units, weight_formats
@@ -335,7 +333,7 @@ def test_names_that_mean_whole_parts():
     ignore = ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*", r"re:.*mlp\.(gate|up|gate_up|down)_proj.*"]
     found = stored({**group(num_bits=4, type="int", strategy="group", group_size=32, symmetric=True), "ignore": ignore}, DEEPSEEK_V3)
     assert found.format == "int4-symmetric-g32"
-    assert set(found.keeps) == {"embedding", "attention", "mlp", "shared_experts", "router", "norms", "biases", "output_head"}
+    assert set(found.keeps) == {"embedding", "attention", "mlp", "shared_experts", "router", "output_head"}
     every = ["model.layers.%d.block_sparse_moe.gate" % i for i in range(32)] + ["lm_head"]
     found = stored({**group(num_bits=8, type="float", strategy="tensor"), "ignore": every}, MIXTRAL)
     assert found.assumptions == [] and "router" in found.keeps and "experts" not in found.keeps
@@ -368,6 +366,9 @@ def test_norms_and_towers_in_a_list_are_nothing_to_tell():
         ({"quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": True}, "quantization_config.load_in_4bit"),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf5"}, "quantization_config.bnb_4bit_quant_type"),
         ({"quant_method": "gptq", "bits": 3}, "quantization_config.bits"),
+        ({"quant_method": "gptq", "bits": 4, "lm_head": 1}, "quantization_config.lm_head"),
+        ({"quant_method": "gptq", "bits": 4.5}, "quantization_config.bits"),
+        ({"quant_method": "modelopt"}, "quantization_config.quant_algo"),
         ({"quant_method": "gptq", "bits": 4, "group_size": -1}, "quantization_config.group_size"),
         ({"quant_method": "awq", "bits": 4, "modules_to_not_convert": "lm_head"}, "quantization_config.modules_to_not_convert"),
         ({"quant_method": "fp8", "weight_block_size": [64, 64]}, "quantization_config.weight_block_size"),
@@ -424,4 +425,3 @@ def test_records_and_formulas_know_the_same_granularities():
     for record in FORMATS.values():
         for scale in record.scales:
             assert isinstance(scale.per, int) or scale.per in weight_formats.NAMED
-    assert SimpleNamespace(bits=8, per="row").per in weight_formats.NAMED

@@ -243,6 +243,8 @@ def _cross(catalog, positions, left_out):
         except ArgumentError as error:
             if not left_out:
                 report(file, id, (), str(error), "correct it")
+        except hf_config.Refusal:
+            pass  # told of the model itself
 
     used = set()
     for file, model in FILES.items():

@@ -9,11 +9,10 @@ from pydantic import TypeAdapter
 from . import quantities, tables
 from .records import FILES
 
-<<<<<<< HEAD
-UNITS = {"bytes": "bytes", "exact bytes": "bytes", "bytes per parameter": "bytes/parameter", "multiple": "ratio", "percent": "percent", "count": "count"}
-=======
-UNITS = {"bytes": "bytes", "bytes per parameter": "bytes/parameter", "multiple": "ratio", "count": "count", **{unit: unit for unit in tables.FIELD_UNITS.values()}}
->>>>>>> accelerators
+UNITS = {
+    "bytes": "bytes", "exact bytes": "bytes", "bytes per parameter": "bytes/parameter", "multiple": "ratio", "percent": "percent", "count": "count",
+    **{unit: unit for unit in tables.FIELD_UNITS.values()},
+}  # fmt: skip
 LANGUAGES = ("zh", "en")
 
 

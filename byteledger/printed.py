@@ -52,7 +52,7 @@ def bare(value, kind, unit=None):
 
 def unit_of(kind, unit=None):
     """The unit as it is printed."""
-    return {"bytes": unit or "GB", "bytes per parameter": "B/parameter", "exact bytes": "B", "multiple": "×", "percent": "%"}.get(kind, "")
+    return {"bytes": unit or "GB", "bytes per parameter": "B/parameter", "exact bytes": "B", "multiple": "×", "percent": "%", "MiB": "MiB", "GiB": "GiB", "GB/s": "GB/s"}.get(kind, "")
 
 
 def phrase(value, kind, unit=None):

@@ -7,7 +7,7 @@ one way, and its formula, inputs and value can be shown together.
 
 from functools import lru_cache
 
-from . import activations, attention, distributed, kv_cache, ledger, parameters, units
+from . import activations, attention, distributed, kv_cache, ledger, parameters, units, weight_formats
 from .arguments import ArgumentError
 from .nearest import suggestion
 
@@ -16,6 +16,7 @@ AXES = {
     "parameters": "parameters",  # or a model's id, or a whole number
     "model": "models",
     "accelerator": "accelerators",
+    "weight_format": "weight_formats",
     "ledger": "ledgers",
     "strategy": "strategies",
     "state": "states",
@@ -80,7 +81,6 @@ def _marketed(memory_gb):
     return units.from_gb(memory_gb)
 
 
-<<<<<<< HEAD
 _MODEL = {"architecture": "model:architecture"}
 _B = {"b": "dtype:bytes"}
 _KV = {"S": "context", "B": "batch", **_B}
@@ -93,17 +93,14 @@ def _part(part):
     count.__doc__ = "N_%s = sum of the sizes of its tensors: parameters of one part." % part
     return count
 
-=======
+
 def _shortfall(memory_gb, M_reported):
     """M_short = memory_gb x 2^30 - M_reported: bytes that the driver's total lacks if the vendor's GB were GiB."""
     return None if M_reported is None else units.from_gib(memory_gb) - M_reported
 
 
-_MODEL_FIELDS = (
-    "model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
-    "vocab_size", "tie_word_embeddings", "head_dim",
-)  # fmt: skip
->>>>>>> accelerators
+_FORMAT = {"bits": "weight_format:bits", "scales": "weight_format:scales"}
+_KEEPS = {"keeps": "weight_format:keeps"}
 
 QUANTITIES = {
     "parameters.total": Quantity(parameters.total, _MODEL, "count"),
@@ -122,6 +119,13 @@ QUANTITIES = {
     "kv_cache.reserved": Quantity(kv_cache.reserved, {**_MODEL, **_KV}, "bytes"),
     "kv_cache.largest_batch": Quantity(kv_cache.largest_batch, {**_MODEL, "budget": "budget_bytes", "S": "context", **_B}, "count"),
     "kv_cache.largest_context": Quantity(kv_cache.largest_context, {**_MODEL, "budget": "budget_bytes", "B": "batch", **_B}, "count"),
+    "weight_formats.bytes_per_element": Quantity(weight_formats.bytes_per_element, _FORMAT, "bytes per parameter"),
+    "weight_formats.kept": Quantity(weight_formats.kept, {**_MODEL, **_KEEPS}, "count"),
+    "weight_formats.converted": Quantity(weight_formats.converted, {**_MODEL, **_KEEPS}, "count"),
+    "weight_formats.weights": Quantity(weight_formats.weights, {**_MODEL, **_FORMAT, **_KEEPS, "b_kept": "weight_format:kept_bytes"}, "bytes"),
+    "weight_formats.bytes_per_parameter": Quantity(
+        weight_formats.bytes_per_parameter, {"M_weights": "weight_formats.weights", "N": "parameters.total"}, "bytes per parameter"
+    ),
     "accelerators.marketed": Quantity(_marketed, {"memory_gb": "accelerator:memory_gb"}, "bytes"),
     "accelerators.reported": Quantity(_reported, {"reported_mib": "accelerator:reported_mib"}, "bytes"),
     "accelerators.shortfall": Quantity(

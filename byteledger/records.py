@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from .one_record import ABOUT
+from .parameters import PARTS
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=64)]
@@ -19,6 +20,7 @@ Url = Annotated[str, StringConstraints(pattern=r"^https://[^\s<>\"]+$")]
 StateBytes = Annotated[int | float, Field(ge=0, le=16)]
 ParameterCount = Annotated[int, Field(ge=1, le=10**15)]
 Group = Literal["weights", "gradients", "optimizer"]
+Part = Literal[PARTS]
 
 
 class Record(BaseModel):
@@ -171,6 +173,29 @@ class Accelerator(Record):
     source: list[Id]
 
 
+class Scale(Record):
+    """What a format stores besides its elements: bits for every `per` of them; flat: blocks do not stop at the end of a row."""
+
+    bits: Annotated[int, Field(ge=1, le=64)]
+    per: Annotated[int, Field(ge=1, le=2**20)] | Literal["row", "column", "tile", "tensor"]
+    flat: bool = False
+
+    def __str__(self):
+        return "%d bit per %s%s" % (self.bits, self.per, ", flat" if self.flat else "")
+
+
+class WeightFormat(Record):
+    """A format of weights: bits of an element, its scales, and the parts of a model that a tool leaves as they were."""
+
+    name: Bilingual
+    bits: Annotated[int, Field(ge=1, le=32)]
+    scales: list[Scale] = []
+    keeps: list[Part] = []
+    kept_bytes: Literal[2, 4] = 2
+    note: Bilingual | None = None
+    source: list[Id]
+
+
 class State(Record):
     """A state of training that takes bytes for every parameter."""
 
@@ -319,4 +344,5 @@ FILES = {
     "strategies": Strategy,
     "tables": Table,
     "terms": Term,
+    "weight_formats": WeightFormat,
 }

@@ -12,7 +12,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 # The modules whose text decides a number. A change of any of them is a change of revision.
 FORMULAS = (
-    "units", "parameters", "architecture", "families", "class_defaults", "hf_config", "kv_cache", "ledger", "activations", "attention", "distributed",
+    "units", "parameters", "architecture", "families", "class_defaults", "hf_config", "kv_cache", "weight_formats", "ledger", "activations", "attention", "distributed",
     "estimation", "quantities", "tables",
 )  # fmt: skip
 

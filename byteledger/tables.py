@@ -103,14 +103,11 @@ def _field_kind(catalog, record, axis, field):
     """The kind of number that a field of a record holds, or None for words."""
     if (axis, field) in BYTES_PER_PARAMETER:
         return "bytes per parameter"
-<<<<<<< HEAD
     if (axis, field) in DERIVED and axis == "model":
         return "count" if field == "layers" else None
-=======
     for ending, unit in FIELD_UNITS.items():
         if field.endswith(ending):
             return unit
->>>>>>> accelerators
     file = quantities.AXES[axis]
     records = getattr(catalog, file).values() if file else ()
     value = next((getattr(one, field) for one in records if getattr(one, field, None) is not None), None)

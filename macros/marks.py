@@ -438,6 +438,9 @@ HOMES = {
     "distributed.optimizer": "distributed.persistent",
     "distributed.shard_group": "distributed.persistent",
     "distributed.gathered_weights": "ledger.weights",
+    "weight_formats.kept": "weight_formats.weights",
+    "weight_formats.converted": "weight_formats.weights",
+    "weight_formats.bytes_per_parameter": "weight_formats.weights",
 }
 
 # Quantities whose formula is told in words: the section that tells it.

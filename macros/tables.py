@@ -131,7 +131,7 @@ class _View:
     def across(self, heading):
         symbols = {"world_size": "W", "context": "S", "batch": "B"}
         return ", ".join(
-            "%s = %s" % (symbols.get(axis, axis), bare(value, "count") if isinstance(value, int) else self.plain_name(axis, value))
+            self.plain_name(axis, value) if quantities.AXES[axis] else "%s = %s" % (symbols.get(axis, axis), bare(value, "count"))
             for axis, value in heading.across.items()
         )
 
@@ -205,6 +205,9 @@ class _View:
             return escape(joined or self.label("none"))
         if field == "per_rank":
             return katex.render(cell)
+        if field == "keeps":
+            names = dict.fromkeys(self.label("part." + part) for part in cell)
+            return escape(("、" if self.language == "zh" else ", ").join(names) or self.label("none"))
         if field == "gathers":
             return escape(self.label("gathers." + cell))
         return escape(bare(cell, "bytes per parameter") if isinstance(cell, (int, float)) else cell)

@@ -78,6 +78,9 @@ TEXT_FAMILY = {
     "yi": "llama",
     "Yi": "llama",
     "phi3_v": "phi3",
+    "glm4v": "glm4",
+    "glm4v_text": "glm4",
+    "qwen3_asr_text": "qwen3",
 }
 
 # Fields that change what is built. Where no rule looks at one and it is set, there is no count, rather than a wrong one.
@@ -89,7 +92,7 @@ SWITCHES = (
     "moe_intermediate_size", "linear_num_value_heads", "linear_attn_config", "mamba_num_heads", "mamba_d_state", "mamba_n_heads", "ssm_state_size",
     "layers_block_type", "hybrid_override_pattern", "attn_layer_indices", "hidden_size_per_layer_input", "cross_attention_layers",
     "num_kv_shared_layers", "altup_num_inputs", "laurel_rank", "num_key_value_heads_per_layer", "sparse_attention_config", "swa_num_key_value_heads",
-    "use_per_head_gate", "use_double_wide_mlp", "enable_moe_block", "index_n_heads", "attention_other_setting", "attn_type_list",
+    "use_bidirectional_attention", "use_per_head_gate", "use_double_wide_mlp", "enable_moe_block", "index_n_heads", "attention_other_setting", "attn_type_list",
 )  # fmt: skip
 _EXPERT_COUNTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 _MTP = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers", "mtp_num_layers")
@@ -185,7 +188,7 @@ def from_dict(config, file=""):
     try:
         architecture = FAMILIES[family](fields)
     except ArgumentError as error:
-        raise Refusal(file, prefix + error.name, "argument", detail=str(error)) from error
+        raise Refusal(file, prefix + error.name, "argument", detail=str(error)[len(error.name) :].strip()) from error
     fields.leftovers(architecture)
     state = config.get("mamba_ssm_cache_dtype") or config.get("mamba_ssm_dtype")
     return Config(
@@ -485,6 +488,11 @@ class Fields:
         name, value = self._lookup(key)
         if value is not None and value != k:
             self.note(id, key=self.prefix + name, value=_short(value), k=k)
+
+    def must(self, key, value):
+        """A flag that the family's rule decides: it may be there, but only with the rule's value."""
+        if self.flag(key, value) is not value:
+            self.refuse(key, "not_modelled")
 
     def absent_or_false(self, key):
         self.used.add(key)

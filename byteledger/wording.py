@@ -120,6 +120,8 @@ NOT_MODELLED = {
     "kimi_k3": ("残差注意力与潜空间专家没有规则", "there is no rule for its attention residuals and its experts in a latent space"),
     "hunyuan": ("跨层共享的注意力（CLA）没有规则", "there is no rule for its cross-layer attention"),
     "llava_llama": ("请给出其 llm_cfg 里的文本配置", "give the configuration of its text part, llm_cfg"),
+    "llava": ("text_config 里的文本配置才有规则", "only the configuration of its text part, text_config, has a rule"),
+    "minicpmv": ("文本部分属于哪个家族随版本而变", "which family its text part is depends on its version"),
     "clip_vision_model": ("视觉编码器，不是语言模型", "a vision encoder, not a language model"),
     "clip": ("图文编码器，不是语言模型", "an image and text encoder, not a language model"),
     "siglip": ("图文编码器，不是语言模型", "an image and text encoder, not a language model"),

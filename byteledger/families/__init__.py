@@ -6,7 +6,8 @@ files of the family in transformers 5.24.0, unless a comment or docstring names 
 
 from .. import parameters as p
 from .decoder import (
-    Experts, after_dense, decoder, every_layer, interleaved, last_layers, rule, shared_experts, shared_width, sparse_step, upper_layers,
+    Experts, after_dense, all_attend, alternating_lower, decoder, every_layer, every_layer_if_used, interleaved, last_layers, rule, shared_experts,
+    shared_width, sparse_step, upper_layers, without_rope,
 )  # fmt: skip
 from .dense import (
     bert, biogpt, bloom, chatglm, ctrl, decilm, falcon, gemma3n, gemma4, gpt2, gpt_neo, gpt_neox, gptj, learned_positions, mllama, mpt, openelm,
@@ -43,11 +44,6 @@ def _one_norm(read):
     return read.flag("use_parallel_residual", absent=False)
 
 
-def _no_bias_of(key):
-    """A family whose biases are modelled only where they are absent."""
-    return (key, False)
-
-
 _MIXTRAL = Experts("num_local_experts", "intermediate_size")
 _GLM = Experts("n_routed_experts", shared=shared_experts("n_shared_experts"), where=after_dense(1), buffer=True)
 
@@ -67,15 +63,16 @@ FAMILIES = {
     "glm": rule(decoder, o_bias=False, fused_mlp=True),
     "glm4": rule(decoder, o_bias=False, fused_mlp=True, norms=4),
     "granite": rule(decoder, mlp_bias="mlp_bias"),
+    "hyperclovax": rule(decoder, mlp_bias="mlp_bias"),
     "olmo": rule(decoder, kind="none"),
     "olmo2": rule(decoder, qk_norm="all"),
     "olmo3": rule(decoder, qk_norm="all", layer_windows=interleaved(4, key=None)),
-    "smollm3": rule(decoder, mlp_bias="mlp_bias", layer_windows=upper_layers),
+    "smollm3": rule(decoder, mlp_bias="mlp_bias", layer_windows=without_rope),
     "seed_oss": rule(decoder, o_bias="attention_out_bias", mlp_bias="mlp_bias"),
     "starcoder2": rule(decoder, kind="layer", mlp="plain", qkv_bias="use_bias", mlp_bias="use_bias", layer_windows=every_layer),
     "cohere": rule(decoder, kind="scale", parallel=True, qk_norm=_if_use_qk_norm("all")),
     "cohere2": rule(decoder, kind="scale", parallel=True, layer_windows=interleaved(4)),
-    "stablelm": rule(decoder, kind="layer", qkv_bias="use_qkv_bias", o_bias=False, parallel=_one_norm, qk_norm=_per_head),
+    "stablelm": rule(decoder, kind="layer", qkv_bias="use_qkv_bias", o_bias=False, parallel=_one_norm, qk_norm=_per_head, even=True),
     "exaone": rule(decoder, mlp_bias="mlp_bias"),
     "exaone4": rule(decoder, qkv_bias=False, qk_norm="head", layer_windows=interleaved(4)),
     "nemotron": rule(decoder, kind="layer", mlp="plain", mlp_bias="mlp_bias"),
@@ -83,7 +80,7 @@ FAMILIES = {
     "apertus": rule(decoder, mlp="plain", qk_norm="head", more=_activation),
     "ernie4_5": rule(decoder, qkv_bias="use_bias", mlp_bias="use_bias"),
     "hunyuan_v1_dense": rule(decoder, qk_norm="head"),
-    "helium": rule(decoder, o_bias=False),
+    "helium": rule(decoder, o_bias=False, even=True),
     "cwm": rule(decoder, qkv_bias=False, layer_windows=interleaved(4, key=None, first=True)),
     "nanochat": rule(decoder, kind="none", mlp="plain"),
     "bitnet": rule(decoder, more=_inner_norms),
@@ -106,6 +103,7 @@ FAMILIES = {
     # GPT and its relatives
     "openai-gpt": rule(gpt2, final="none"),
     "gpt2": gpt2,
+    "gpt-sw3": gpt2,
     "gpt_bigcode": gpt2,
     "gpt_neo": gpt_neo,
     "gptj": gptj,
@@ -121,6 +119,7 @@ FAMILIES = {
     "RefinedWebModel": falcon,
     "mpt": mpt,
     "phi": phi,
+    "phi-msft": phi,
     "persimmon": rule(phi, parallel=False),
     "mllama_text_model": mllama,
     "gemma3n_text": gemma3n,
@@ -130,33 +129,34 @@ FAMILIES = {
     "mixtral": rule(decoder, qkv_bias=False, layer_windows=every_layer, moe=_MIXTRAL),
     "phimoe": rule(decoder, kind="layer", layer_windows=every_layer, head_bias="lm_head_bias", moe=_MIXTRAL),
     "qwen2_moe": rule(
-        decoder, qkv_bias="qkv_bias", o_bias=False, layer_windows=upper_layers,
+        decoder, qkv_bias="qkv_bias", o_bias=False, layer_windows=alternating_lower,
         moe=Experts(shared=shared_width("shared_expert_intermediate_size"), shared_gate=True, where=sparse_step),
     ),
-    "qwen3_moe": rule(decoder, layer_windows=upper_layers, qk_norm="head", moe=Experts(where=sparse_step)),
-    "olmoe": rule(decoder, qk_norm="all", moe=Experts("num_experts", "intermediate_size")),
+    "qwen3_moe": rule(decoder, layer_windows=every_layer_if_used, qk_norm="head", moe=Experts(where=sparse_step)),
+    "olmoe": rule(decoder, qk_norm="all", even=True, moe=Experts("num_experts", "intermediate_size")),
     "flex_olmo": rule(decoder, qk_norm="all", moe=Experts("num_experts", "intermediate_size")),
     "gpt_oss": rule(decoder, layer_windows=interleaved(2, key=None), sinks=True, moe=Experts("num_local_experts", "intermediate_size", bias=True, router_bias=True)),
     "glm4_moe": rule(decoder, o_bias=False, moe=_GLM, qk_norm=_if_use_qk_norm("head")),
-    "minimax_m2": rule(decoder, qkv_bias=False, qk_norm="all", moe=Experts("num_local_experts", "intermediate_size", buffer=True)),
+    "minimax_m2": rule(decoder, qkv_bias=False, qk_norm="all", layer_windows=all_attend, moe=Experts("num_local_experts", "intermediate_size", buffer=True)),
     "granitemoe": rule(decoder, moe=_MIXTRAL),
     "granitemoeshared": rule(decoder, moe=Experts("num_local_experts", "intermediate_size", shared=shared_width("shared_intermediate_size"))),
     "ernie4_5_moe": rule(
-        decoder, qkv_bias="use_bias", mlp_bias="use_bias",
+        decoder, qkv_bias=False,
         moe=Experts("moe_num_experts", per_token="moe_k", router_bias=True, shared=shared_experts("moe_num_shared_experts"), where=ernie_layers),
     ),
     "hunyuan_v1_moe": rule(decoder, qk_norm="head", moe=Experts("num_experts", "intermediate_size", "moe_topk", shared=lambda read, f: f)),
     "dots1": rule(decoder, qk_norm="head", layer_windows=last_layers, moe=_GLM),
-    "solar_open": rule(decoder, moe=Experts("n_routed_experts", shared=shared_experts("n_shared_experts"), buffer=True)),
+    "solar_open": rule(decoder, o_bias=False, moe=Experts("n_routed_experts", shared=shared_experts("n_shared_experts"), buffer=True)),
     "exaone_moe": rule(
         decoder, qkv_bias=False, qk_norm="head", layer_windows=interleaved(4),
         moe=Experts(shared=shared_experts("num_shared_experts"), where=after_dense(1), buffer=True),
     ),
-    "hy_v3": rule(decoder, qk_norm="head", mlp_bias="mlp_bias", moe=Experts(shared=shared_experts("num_shared_experts"), where=after_dense(1), buffer=True)),
+    "hy_v3": rule(decoder, qk_norm="head", moe=Experts(shared=shared_experts("num_shared_experts"), where=after_dense(1), buffer=True)),
     "afmoe": rule(
         decoder, qk_norm="head", norms=4, gate=True, layer_windows=interleaved(4, key="global_attn_every_n_layers"),
         moe=Experts(router_bias=True, shared=shared_experts("num_shared_experts"), where=after_dense(1, "num_dense_layers")),
     ),
+    "sarvam_moe": rule(decoder, o_bias=False, qk_norm=_if_use_qk_norm("head"), moe=_GLM),
     "deepseek": rule(decoder, moe=Experts("n_routed_experts", shared=shared_experts("n_shared_experts"), where=after_dense(0))),
     "dbrx": dbrx,
     "llama4_text": llama4,
@@ -170,6 +170,7 @@ FAMILIES = {
     "glm4_moe_lite": rule(deepseek, where=first_dense),
     "glm_moe_dsa": rule(deepseek, indexer=some_indexed, where=after_dense(3)),
     "mistral4": deepseek,
+    "sarvam_mla": deepseek,
     "minicpm3": minicpm3,
     "longcat_flash": longcat_flash,
     "kimi_linear": kimi_linear,

@@ -85,6 +85,13 @@ def every_layer(read, L):
     return windows(read, L, lambda i: True)
 
 
+def all_attend(read, L):
+    """MiniMax-M2: attn_type_list, which MiniMax-M1 has for its two kinds of layers, names softmax attention everywhere."""
+    if any(mark != 1 for mark in read.numbers("attn_type_list", L) or ()):
+        read.refuse("attn_type_list", "not_modelled")
+    return [None] * L
+
+
 def upper_layers(read, L):
     """Qwen2, Qwen3: layers from max_window_layers on, and only with use_sliding_window."""
     if not read.flag("use_sliding_window", absent=False):
@@ -92,6 +99,32 @@ def upper_layers(read, L):
         return [None] * L
     first = read.size("max_window_layers", absent=28, least=0)
     return windows(read, L, lambda i: i >= first)
+
+
+def alternating_lower(read, L):
+    """Qwen2-MoE: every other layer below max_window_layers, and only with use_sliding_window."""
+    if not read.flag("use_sliding_window", absent=False):
+        read.ignored("sliding_window", "max_window_layers", "layer_types")
+        return [None] * L
+    first = read.size("max_window_layers", absent=28, least=0)
+    return windows(read, L, lambda i: i % 2 == 0 and i < first)
+
+
+def every_layer_if_used(read, L):
+    """Qwen3-MoE: all layers with use_sliding_window."""
+    if not read.flag("use_sliding_window", absent=False):
+        read.ignored("sliding_window", "max_window_layers", "layer_types")
+        return [None] * L
+    return windows(read, L, lambda i: True)
+
+
+def without_rope(read, L):
+    """SmolLM3: layers without RoPE, every no_rope_layer_interval-th, and only with use_sliding_window."""
+    if not read.flag("use_sliding_window", absent=False):
+        read.ignored("sliding_window", "layer_types", "no_rope_layers", "no_rope_layer_interval")
+        return [None] * L
+    marks, every = read.numbers("no_rope_layers", L), read.size("no_rope_layer_interval", absent=4, quiet=True)
+    return windows(read, L, lambda i: not marks[i] if marks else (i + 1) % every == 0)
 
 
 def last_layers(read, L):
@@ -199,6 +232,7 @@ def shared_experts(*keys):
     """n_shared_experts experts as one MLP of their joint width."""
 
     def of(read, f):
+        read.ignored(*keys)
         named = [key for key in keys if read.has(key)] or keys[:1]
         return f * read.size(named[0], absent=0, least=0, quiet=True)
 
@@ -216,21 +250,26 @@ def shared_width(key):
 def decoder(
     read, kind="rms", norms=2, parallel=False, qkv_bias="attention_bias", o_bias=None, fused=False, qk_norm=None, gate=False,
     mlp="gated", mlp_bias=False, fused_mlp=False, head_bias=False, layer_windows=windows, sinks=False, moe=None, before=None, final=None,
-    tied=False, more=None,
+    tied=False, more=None, even=False,
 ):  # fmt: skip
     """A decoder of equal layers: norms, grouped-query attention, norms, MLP or experts.
 
     qkv_bias, o_bias, mlp_bias: True, False, or the key that says it (o_bias None: as qkv_bias). norms: how many a layer
     has; parallel: attention and MLP share the one norm. qk_norm: "head" (over d) or "all" (over all heads), or a function
     of the reader that says so. gate: the attention's output has a gate, a projection of its own. tied: the default where
-    the family has no class in transformers. more(read, D, a, d, f): further tensors of a layer.
+    the family has no class in transformers. more(read, D, a, d, f): further tensors of a layer. even: d is always D / a.
     """
     V, D, L = sizes(read)
+    if even:
+        read.fixed("head_dim", read.divided("hidden_size", D, "num_attention_heads", read.size("num_attention_heads")))
     a, k, d = attention_heads(read, D)
+    d = D // a if even else d
     tied = read.tied(tied)
     with_qkv_bias, with_o_bias, with_mlp_bias = read.bias(qkv_bias), read.bias(qkv_bias if o_bias is None else o_bias), read.bias(mlp_bias)
     window = layer_windows(read, L)
     with_qk_norm = qk_norm(read) if callable(qk_norm) else qk_norm
+    if isinstance(qk_norm, str):
+        read.must("use_qk_norm", True)
     sparse = moe.layers(read, L) if moe else [False] * L
     f = None if all(sparse) else read.size("intermediate_size")
     parallel, kind = (parallel(read) if callable(parallel) else parallel), kind(read) if callable(kind) else kind

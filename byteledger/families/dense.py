@@ -130,7 +130,7 @@ def falcon(read):
     bias, parallel, tied = read.flag("bias", absent=False), read.flag("parallel_attn", absent=True), read.tied(True)
     stated = read.optional_size("num_ln_in_parallel_attn", quiet=True)
     norms = (stated or (2 if new else 1)) if parallel else 2
-    if norms > 2 or (norms == 2 and parallel and not new):
+    if norms > 2 or stated and not parallel:
         read.refuse("num_ln_in_parallel_attn", "not_modelled")
     tensors = p.grouped_query_attention(D, a, k, d, bias, bias, fused=True) + p.plain_mlp(D, f, bias)
     for number in range(norms):
@@ -152,10 +152,8 @@ def mpt(read):
     inner.choice("attn_type", ("multihead_attention",), absent="multihead_attention")
     inner.fixed("num_key_value_heads", a)
     inner.absent_or_false("qk_ln"), inner.absent_or_false("qk_gn"), inner.absent_or_false("rope")
-    if not inner.flag("alibi", absent=True):
-        inner.refuse("alibi", "not_modelled")
-    if not read.flag("no_bias", absent=True):
-        read.refuse("no_bias", "not_modelled")
+    inner.must("alibi", True)
+    read.must("no_bias", True)
     read.fixed("expansion_ratio", 4)
     tied = read.tied(True)
     tensors = p.grouped_query_attention(D, a, a, d, fused=True) + p.plain_mlp(D, 4 * D, False) + norm("scale", "norm_1", D) + norm("scale", "norm_2", D)
@@ -196,8 +194,7 @@ def qwen(read):
     d = read.head_dim(D, a)
     f, tied = read.size("intermediate_size"), read.tied(False)
     read.divided("intermediate_size", f, "2", 2)
-    if not read.flag("no_bias", absent=True):
-        read.refuse("no_bias", "not_modelled")
+    read.must("no_bias", True)
     tensors = p.grouped_query_attention(D, a, a, d, True, False, fused=True) + p.gated_mlp(D, f // 2) + two_norms(D)
     layer = Layer(mixer(a, d), Mlp("gated", intermediate_size=f // 2), tensors)
     return Architecture(read.model_type, D, V, tied, outside(V, D, tied), [(layer, L)])
@@ -212,7 +209,10 @@ def phi(read, parallel=True):
     a = read.size("num_attention_heads")
     d = read.divided("hidden_size", D, "num_attention_heads", a)
     k = read.size("num_key_value_heads", absent=a, quiet=True) if parallel else a
-    f, tied = read.size("intermediate_size"), read.tied(False)
+    # The code that came with the first checkpoints, phi-msft, takes 4 D where n_inner is null.
+    f = read.size("intermediate_size", absent=4 * D, quiet=True) if read.model_type == "phi-msft" else read.size("intermediate_size")
+    tied = read.tied(False)
+    read.fixed("head_dim", d)
     tensors = p.grouped_query_attention(D, a, k, d, True, True, fused=not parallel) + p.plain_mlp(D, f) + p.layer_norm("ln", D)
     if not parallel:
         tensors += p.layer_norm("ln_2", D)
@@ -316,8 +316,7 @@ def openelm(read):
     multipliers, unit = read.numbers("ffn_multipliers", L), read.size("ffn_dim_divisor", absent=256, quiet=True)
     if multipliers is None:
         read.refuse("ffn_multipliers", "missing")
-    if not read.flag("ffn_with_glu", absent=True):
-        read.refuse("ffn_with_glu", "not_modelled")
+    read.must("ffn_with_glu", True)
     norms, tied = read.flag("normalize_qk_projections", absent=True), read.flag("share_input_output_layers", absent=True)
 
     def layer_of(i):
@@ -383,6 +382,9 @@ def gemma4(read):
     window = _gemma_windows(read, L, 6)
     if window[-1]:
         window[-1] = None  # transformers makes the last layer a full one
+    read.ignored("use_bidirectional_attention")
+    if read.config.get("use_bidirectional_attention") == "all":
+        read.refuse("use_bidirectional_attention", "not_modelled")
     same = read.flag("attention_k_eq_v", absent=False)
     d_full = read.size("global_head_dim", absent=512)
     k_full = read.optional_size("num_global_key_value_heads", quiet=True) if same else None

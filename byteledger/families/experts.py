@@ -10,6 +10,7 @@ def llama4(read):
     V, D, L = sizes(read)
     a, k, d = attention_heads(read, D)
     tied, bias = read.tied(False), read.flag("attention_bias", absent=False)
+    read.ignored("use_qk_norm")  # a norm without weights
     step, listed = read.size("interleave_moe_layer_step", absent=1, quiet=True), read.indices("moe_layers", L)
     sparse = [i in listed for i in range(L)] if read.has("moe_layers") else [(i + 1) % step == 0 for i in range(L)]
     experts = Experts("num_local_experts", "intermediate_size", shared=lambda read, f: f)
@@ -98,10 +99,9 @@ def minimax_m3(read):
     heads = inner.size("sparse_num_index_heads", absent=read.size("index_n_heads", absent=4, quiet=True), quiet=True)
     size = inner.size("sparse_index_dim", absent=read.size("index_head_dim", absent=128, quiet=True), quiet=True)
     read.absent_or_false("attention_output_gate")
-    if not read.flag("use_qk_norm", absent=True):
-        read.refuse("use_qk_norm", "not_modelled")
+    read.must("use_qk_norm", True)
     experts = Experts("num_local_experts", "intermediate_size", shared=shared_width("shared_intermediate_size"), where=_m3_layers, buffer=True)
-    read.fixed("n_shared_experts", 1)
+    read.fixed("n_shared_experts", 1), read.fixed("moe_intermediate_size", read.size("intermediate_size"))
     sparse = experts.layers(read, L)
     f = None if all(sparse) else read.size("dense_intermediate_size")
 

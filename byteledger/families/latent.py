@@ -82,6 +82,7 @@ def some_indexed(read, L):
 def first_dense(read, L):
     """GLM-4.7-Flash: mlp_layer_types, else only the first layer is dense, whatever first_k_dense_replace says."""
     named = mlp_types(read, L)
+    read.fixed("head_dim", read.size("qk_rope_head_dim"))
     if named is None:
         read.fixed("first_k_dense_replace", 1)
     return named if named is not None else [i > 0 for i in range(L)]
@@ -149,7 +150,7 @@ def deepseek_v4(read):
     kinds = _compressed(read, L)
     sparse_rate, heavy_rate = _rates(read)
     experts = Experts("n_routed_experts", "moe_intermediate_size", shared=lambda read, f: f, buffer=False)
-    read.fixed("n_shared_experts", 1)
+    read.fixed("n_shared_experts", 1), read.fixed("intermediate_size", read.size("moe_intermediate_size"))
     hashed = read.words("mlp_layer_types", L) or ["hash_moe"] * min(L, read.size("num_hash_layers", absent=3, least=0, quiet=True))
     read.note("buffers", value=max(L - sum(kind == "hash_moe" for kind in hashed), 0) * read.size("n_routed_experts"))
     mix = (2 + c) * c

@@ -10,6 +10,13 @@ def state(state_elements, conv_elements):
     return Mixer("recurrent", state_elements=state_elements, conv_elements=conv_elements)
 
 
+def _untied(read):
+    """A family whose class never ties its head, whatever the configuration says."""
+    if read.tied(False):
+        read.refuse("tie_word_embeddings", "not_modelled", value="true")
+    return False
+
+
 def mamba(read):
     """Mamba, Falcon-Mamba: L mixers with one RMSNorm each, no attention and no MLP."""
     V, D, L = sizes(read)
@@ -82,7 +89,7 @@ def nemotron_h(read):
     V, D = read.size("vocab_size"), read.size("hidden_size")
     blocks = read.blocks("hybrid_override_pattern", "layers_block_type", NEMOTRON_BLOCKS)
     read.fixed("num_hidden_layers", len(blocks))
-    tied = read.tied(False)
+    tied = _untied(read)
     bias, mlp_bias = read.flag("use_bias", absent=False), read.flag("mlp_bias", absent=False)
     read.absent_or_false("attention_bias"), read.absent_or_false("mamba_proj_bias")
     if "moe" in blocks:
@@ -121,8 +128,7 @@ def qwen3_next(read, moe=False):
     types = read.layer_types(L, ("full_attention", "linear_attention"))
     every = read.size("full_attention_interval", absent=4, quiet=True)
     attends = [kind == "full_attention" for kind in types] if types else [(i + 1) % every == 0 for i in range(L)]
-    if not read.flag("attn_output_gate", absent=True):
-        read.refuse("attn_output_gate", "not_modelled")
+    read.must("attn_output_gate", True)
     H_k, d_k = read.size("linear_num_key_heads", absent=16), read.size("linear_key_head_dim", absent=128)
     H_v, d_v = read.size("linear_num_value_heads", absent=32), read.size("linear_value_head_dim", absent=128)
     K = read.size("linear_conv_kernel_dim", absent=4, quiet=True)
@@ -242,6 +248,7 @@ def recurrent_gemma(read):
     f, tied, bias = read.size("intermediate_size"), read.tied(True), read.flag("attention_bias", absent=False)
     window, K = read.size("attention_window_size", absent=2048), read.size("conv1d_width", absent=4, quiet=True)
     W = read.size("lru_width", absent=D, quiet=True)
+    read.fixed("head_dim", d), read.fixed("sliding_window", window)
     read.divided("lru_width", W, "num_attention_heads", a)
     kinds = read.words("block_types", None) or ["recurrent", "recurrent", "attention"]
     if any(kind not in ("recurrent", "attention") for kind in kinds):
@@ -269,8 +276,8 @@ def lfm2(read, moe=False):
     block_auto_adjust_ff_dim: f = 2 intermediate_size / 3, times block_ffn_dim_multiplier, up to a multiple of block_multiple_of.
     """
     V, D, L = sizes(read)
-    a, k = read.size("num_attention_heads"), read.size("num_key_value_heads")
-    d, tied, bias, K = read.head_dim(D, a), _lfm2_tied(read), read.flag("conv_bias", absent=False), read.size("conv_L_cache", absent=3)
+    a, k, d = attention_heads(read, D)
+    tied, bias, K = _lfm2_tied(read), read.flag("conv_bias", absent=False), read.size("conv_L_cache", absent=3)
     types = read.layer_types(L, ("full_attention", "conv"))
     if types is None:
         if moe:
@@ -333,7 +340,7 @@ def kimi_linear(read):
     """Kimi Linear: Kimi delta attention, and latent attention where linear_attn_config says; dense layers first, then experts."""
     V, D, L = sizes(read)
     latent = latent_sizes(read)
-    tied, bias = read.tied(False), read.flag("attention_bias", absent=False)
+    tied, bias = _untied(read), read.flag("attention_bias", absent=False)
     inner = read.inside("linear_attn_config")
     H, d = inner.size("num_heads", absent=read.size("linear_num_heads", absent=32, quiet=True), quiet=True), inner.size(
         "head_dim", absent=read.size("linear_head_dim", absent=128, quiet=True), quiet=True
@@ -341,7 +348,7 @@ def kimi_linear(read):
     K = inner.size("short_conv_kernel_size", absent=read.size("linear_conv_kernel_dim", absent=4, quiet=True), quiet=True)
     types = read.layer_types(L, ("full_attention", "linear_attention"))
     attends = [kind == "full_attention" for kind in types] if types else _kimi_layers(inner, L)
-    experts = Experts("num_experts", shared=shared_experts("num_shared_experts", "n_shared_experts"), where=after_dense(1), buffer=True)
+    experts = Experts("num_experts", shared=shared_experts("n_shared_experts", "num_shared_experts"), where=after_dense(1), buffer=True)
     sparse = experts.layers(read, L)
     f = None if all(sparse) else read.size("intermediate_size")
 

@@ -33,7 +33,6 @@ ALIASES = {
     "moe_topk": ("num_experts_per_tok",),
     "moe_k": ("num_experts_per_tok",),
     "moe_num_experts": ("num_experts",),
-    "sliding_window": ("sliding_window_size",),
     "state_size": ("d_state",),
     "conv_kernel": ("d_conv",),
     "attention_bias": ("use_attention_bias",),

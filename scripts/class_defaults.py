@@ -36,7 +36,7 @@ def defaults(kind, keys):
     fields = {field.name: field.default for field in dataclasses.fields(kind)}
     found = {}
     for key in keys:
-        value = fields.get(kind.attribute_map.get(key, key), getattr(kind, key, None) if key == "tie_word_embeddings" else None)
+        value = fields.get(key, fields.get(kind.attribute_map.get(key)))
         if isinstance(value, int):
             found[key] = value
     return found

@@ -63,7 +63,7 @@ FAMILIES = {
     "glm": rule(decoder, o_bias=False, fused_mlp=True),
     "glm4": rule(decoder, o_bias=False, fused_mlp=True, norms=4),
     "granite": rule(decoder, mlp_bias="mlp_bias"),
-    "hyperclovax": rule(decoder, mlp_bias="mlp_bias"),
+    "hyperclovax": rule(decoder, mlp_bias="mlp_bias", norms=lambda read: 4 if read.flag("use_post_norm", absent=True) else 2),
     "olmo": rule(decoder, kind="none"),
     "olmo2": rule(decoder, qk_norm="all"),
     "olmo3": rule(decoder, qk_norm="all", layer_windows=interleaved(4, key=None)),

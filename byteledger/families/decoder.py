@@ -232,9 +232,11 @@ def shared_experts(*keys):
     """n_shared_experts experts as one MLP of their joint width."""
 
     def of(read, f):
-        read.ignored(*keys)
         named = [key for key in keys if read.has(key)] or keys[:1]
-        return f * read.size(named[0], absent=0, least=0, quiet=True)
+        many = read.size(named[0], absent=0, least=0, quiet=True)
+        for key in keys:
+            read.fixed(key, many)
+        return f * many
 
     return of
 
@@ -255,15 +257,15 @@ def decoder(
     """A decoder of equal layers: norms, grouped-query attention, norms, MLP or experts.
 
     qkv_bias, o_bias, mlp_bias: True, False, or the key that says it (o_bias None: as qkv_bias). norms: how many a layer
-    has; parallel: attention and MLP share the one norm. qk_norm: "head" (over d) or "all" (over all heads), or a function
-    of the reader that says so. gate: the attention's output has a gate, a projection of its own. tied: the default where
-    the family has no class in transformers. more(read, D, a, d, f): further tensors of a layer. even: d is always D / a.
+    has; parallel: attention and MLP share the one norm. qk_norm: "head" (over d) or "all" (over all heads). norms, parallel
+    and qk_norm may be functions of the reader. gate: the attention's output has a gate, a projection of its own. tied: the
+    default where the family has no class in transformers. more(read, D, a, d, f): further tensors of a layer. even: d is
+    always D / a.
     """
     V, D, L = sizes(read)
-    if even:
-        read.fixed("head_dim", read.divided("hidden_size", D, "num_attention_heads", read.size("num_attention_heads")))
     a, k, d = attention_heads(read, D)
-    d = D // a if even else d
+    if even:
+        read.equal("head_dim", d, "hidden_size / num_attention_heads", read.divided("hidden_size", D, "num_attention_heads", a))
     tied = read.tied(tied)
     with_qkv_bias, with_o_bias, with_mlp_bias = read.bias(qkv_bias), read.bias(qkv_bias if o_bias is None else o_bias), read.bias(mlp_bias)
     window = layer_windows(read, L)
@@ -272,7 +274,7 @@ def decoder(
         read.must("use_qk_norm", True)
     sparse = moe.layers(read, L) if moe else [False] * L
     f = None if all(sparse) else read.size("intermediate_size")
-    parallel, kind = (parallel(read) if callable(parallel) else parallel), kind(read) if callable(kind) else kind
+    parallel, norms = parallel(read) if callable(parallel) else parallel, norms(read) if callable(norms) else norms
 
     def layer_of(i):
         def make():

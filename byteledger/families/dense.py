@@ -9,6 +9,13 @@ def learned_positions(offset=0):
     return lambda read, D: p.position_embedding(read.size("max_position_embeddings") + offset, D)
 
 
+def _inner_width(read, D):
+    """f from n_inner, the one name that transformers looks at here; null means 4 D."""
+    f = read.size("n_inner", absent=4 * D, quiet=True)
+    read.fixed("intermediate_size", f)
+    return f
+
+
 def _biased_block(D, a, d, f, k=None, qkv_bias=True, fused=True):
     """GPT-2's layer: attention and a plain MLP with biases, two LayerNorms."""
     tensors = p.grouped_query_attention(D, a, k or a, d, qkv_bias, True, fused=fused) + p.plain_mlp(D, f)
@@ -22,7 +29,7 @@ def gpt2(read, final="layer"):
     """
     V, D, L = sizes(read)
     a, d = multi_head(read, D)
-    f = read.size("intermediate_size", absent=4 * D, quiet=True)
+    f = _inner_width(read, D)
     k = 1 if read.model_type == "gpt_bigcode" and read.flag("multi_query", absent=True) else a
     tied = read.tied(True)
     read.absent_or_false("add_cross_attention")
@@ -44,7 +51,7 @@ def gptj(read):
     """GPT-J, CodeGen: one LayerNorm for attention and MLP in parallel, no bias in attention, a head with bias."""
     V, D, L = sizes(read)
     a, d = multi_head(read, D)
-    f, tied = read.size("intermediate_size", absent=4 * D, quiet=True), read.tied(False)
+    f, tied = _inner_width(read, D), read.tied(False)
     tensors = p.grouped_query_attention(D, a, a, d, fused=read.model_type == "codegen") + p.plain_mlp(D, f) + p.layer_norm("ln_1", D)
     layer = Layer(mixer(a, d), Mlp("plain", intermediate_size=f), tensors)
     return Architecture(read.model_type, D, V, tied, outside(V, D, tied, "layer", head_bias=True), [(layer, L)])
@@ -64,7 +71,8 @@ def opt(read):
     """OPT: positions + 2 learned; word_embed_proj_dim other than D adds two projections; a final norm only in pre-norm."""
     V, D, L = sizes(read)
     a, d = multi_head(read, D)
-    f, tied = read.size("intermediate_size"), read.tied(True)
+    f, tied = read.size("ffn_dim"), read.tied(True)
+    read.fixed("intermediate_size", f)
     narrow = read.size("word_embed_proj_dim", absent=D, quiet=True)
     bias = read.flag("enable_bias", absent=True)
     kind = "layer" if read.flag("layer_norm_elementwise_affine", absent=True) else "none"
@@ -347,14 +355,14 @@ def gemma3n(read):
     shared = read.size("num_kv_shared_layers", absent=15, least=0, most=L)
     P, E = read.size("vocab_size_per_layer_input", absent=262144), read.size("hidden_size_per_layer_input", absent=256)
     streams, rank = read.size("altup_num_inputs", absent=4, quiet=True, most=64), read.size("laurel_rank", absent=64, quiet=True)
-    scaled = read.flag("altup_correct_scale", absent=True)
+    read.ignored("altup_correct_scale")  # says whether the scale is used, not whether it is there
 
     def layer_of(i):
         f, reuses = widths[i], i >= L - shared
 
         def make():
             tensors = _attention_or_query(D, a, k, d, bias, reuses) + p.gated_mlp(D, f) + _gemma_norms(D) + _layer_input(D, E)
-            tensors += [p.Tensor("altup.correct_output_scale", (D,), "other")] if scaled else []
+            tensors += [p.Tensor("altup.correct_output_scale", (D,), "other")]
             tensors += p.linear("altup.correction_coefs", streams, streams, "other") + p.linear("altup.prediction_coefs", streams, streams**2, "other")
             tensors += p.linear("altup.modality_router", D, streams, "other") + p.rms_norm("altup.router_norm", D)
             tensors += p.linear("laurel.linear_left", D, rank, "other") + p.linear("laurel.linear_right", rank, D, "other") + p.rms_norm("laurel.norm", D)

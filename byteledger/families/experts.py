@@ -38,7 +38,8 @@ def mimo_v2_flash(read):
     tied, bias = read.tied(False), read.flag("attention_bias", absent=False)
     types, marks = read.layer_types(L), read.numbers("hybrid_layer_pattern", L)
     slides = [t == "sliding_attention" for t in types] if types else [bool(m) for m in marks] if marks else [i != 0 and (i + 1) % 6 != 0 for i in range(L)]
-    window = read.size("sliding_window", absent=128)
+    # sliding_window_size counts the tokens before the query, sliding_window the query too.
+    window = read.size("sliding_window_size") + 1 if read.has("sliding_window_size") else read.size("sliding_window", absent=129)
     k_slide = read.size("swa_num_key_value_heads", absent=2 * k)
     read.fixed("swa_num_attention_heads", a), read.fixed("swa_head_dim", d), read.fixed("swa_v_head_dim", v)
     if read.flag("add_full_attention_sink_bias", absent=False) or not read.flag("add_swa_attention_sink_bias", absent=True):

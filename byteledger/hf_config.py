@@ -183,7 +183,8 @@ def from_dict(config, file=""):
     assumptions = []
     outer, config, prefix = config, *_text_part(config, file, assumptions)
     family = _family(config, outer, file, prefix, assumptions)
-    fields = Fields(config, file, family, assumptions, prefix, outer)
+    stated = config.get("model_type") or outer.get("model_type")
+    fields = Fields(config, file, family, assumptions, prefix, outer, stated if isinstance(stated, str) else None)
     try:
         architecture = FAMILIES[family](fields)
     except ArgumentError as error:
@@ -302,12 +303,12 @@ def _short(value):
 class Fields:
     """The fields of one configuration, as a family's rule asks for them. Everything that is assumed is noted."""
 
-    def __init__(self, config, file, family, assumptions, prefix="", outer=None):
+    def __init__(self, config, file, family, assumptions, prefix="", outer=None, stated=None):
         self.config, self.file, self.model_type, self.assumptions, self.prefix = config, file, family, assumptions, prefix
         self.outer = config if outer is None else outer
         self.used = {"model_type"}
         self._noted = set()
-        self._defaults = CLASS_DEFAULTS.get(family, {})
+        self._defaults = CLASS_DEFAULTS.get(stated, CLASS_DEFAULTS.get(family, {}))
 
     # --- saying things
 
@@ -464,8 +465,8 @@ class Fields:
 
     def head_dim(self, D, a):
         """head_dim; where it is absent, the class's default; where that is none or the field is null, D / a, which must be whole."""
-        value = self.optional_size("head_dim")
-        return value if value is not None else self.divided("hidden_size", D, "num_attention_heads", a)
+        value = self.size("head_dim", absent=0, quiet=not self._default("head_dim"))
+        return value or self.divided("hidden_size", D, "num_attention_heads", a)
 
     def divided(self, key, n, other, by):
         if n % by:

@@ -1,7 +1,8 @@
 """Writes byteledger/class_defaults.py: python scripts/class_defaults.py, where transformers 5.24.0 is importable.
 
-For each family that has a configuration class there: the default of every field that a rule in byteledger/families asks
-for. Only a whole number or a flag is kept; a field that the class works out from others has none.
+For each model_type that we read and that has a configuration class there, of its text part where it is of more: the
+default of every field that a rule in byteledger/families asks for. Only a whole number or a flag is kept; a field that
+the class works out from others has none.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from byteledger.families import FAMILIES  # noqa: E402
-from byteledger.hf_config import ALIASES  # noqa: E402
+from byteledger.hf_config import ALIASES, TEXT_FAMILY  # noqa: E402
 
 HEAD = '''"""What the configuration classes of transformers {version} take where a file leaves a field out.
 
@@ -47,10 +48,12 @@ def main():
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     lines = [HEAD.format(version=transformers.__version__)]
-    for family in sorted(FAMILIES):
-        if family in CONFIG_MAPPING:
-            pairs = ", ".join('"%s": %r' % pair for pair in defaults(CONFIG_MAPPING[family], asked()).items())
-            lines.append('    "%s": {%s},  # fmt: skip\n' % (family, pairs))
+    for name in sorted({*FAMILIES, *TEXT_FAMILY}):
+        kind = CONFIG_MAPPING[name] if name in CONFIG_MAPPING else None
+        kind = getattr(kind, "sub_configs", {}).get("text_config", kind)
+        if kind is not None and kind is not transformers.AutoConfig:
+            pairs = ", ".join('"%s": %r' % pair for pair in defaults(kind, asked()).items())
+            lines.append('    "%s": {%s},  # fmt: skip\n' % (name, pairs))
     (ROOT / "byteledger" / "class_defaults.py").write_text("".join(lines) + "}\n", encoding="utf-8")
 
 

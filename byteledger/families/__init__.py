@@ -6,16 +6,18 @@ files of the family in transformers 5.24.0, unless a comment or docstring names 
 
 from .. import parameters as p
 from .decoder import (
-    Experts, after_dense, all_attend, alternating_lower, decoder, every_layer, every_layer_if_used, interleaved, last_layers, rule, shared_experts,
-    shared_width, sparse_step, upper_layers, without_rope,
+    Experts, after_dense, all_attend, alternating_lower, decoder, every_layer, every_layer_if_used, first_dense, interleaved, last_layers, rule,
+    shared_experts, shared_width, sparse_step, upper_layers, without_rope,
 )  # fmt: skip
 from .dense import (
-    bert, biogpt, bloom, chatglm, ctrl, decilm, falcon, gemma3n, gemma4, gpt2, gpt_neo, gpt_neox, gptj, learned_positions, mllama, mpt, openelm,
-    opt, phi, qwen,
+    bert, biogpt, bloom, chatglm, ctrl, decilm, falcon, gemma3n, gemma4, gpt2, gpt_neo, gpt_neox, gptj, learned_positions, mllama, mpt,
+    openelm, opt, phi, qwen,
 )  # fmt: skip
 from .experts import dbrx, ernie_layers, llama4, mimo_v2_flash, minimax_m3
-from .latent import all_indexed, deepseek, deepseek_v4, first_dense, longcat_flash, minicpm3, some_indexed
-from .state_space import falcon_h1, granite_hybrid, jamba, kimi_linear, lfm2, mamba, mamba2, minimax, nemotron_h, olmo_hybrid, qwen3_next, recurrent_gemma
+from .latent import all_indexed, deepseek, deepseek_v4, longcat_flash, minicpm3, some_indexed
+from .state_space import (
+    falcon_h1, granite_hybrid, jamba, kimi_linear, lfm2, mamba, mamba2, minimax, nemotron_h, olmo_hybrid, qwen3_next, recurrent_gemma,
+)  # fmt: skip
 
 
 def _per_head(read):
@@ -88,7 +90,8 @@ FAMILIES = {
     "internlm3": rule(decoder, qkv_bias="qkv_bias", o_bias="bias", mlp_bias="bias"),
     # Families whose code came with the checkpoint. InternLM: modeling_internlm.py, modeling_internlm2.py of internlm/internlm-7b,
     # internlm2-7b; Baichuan: modeling_baichuan.py of baichuan-inc/Baichuan2-7B-Base; MiniCPM: modeling_minicpm.py of
-    # openbmb/MiniCPM-2B-sft-bf16; Orion: modeling_orion.py of OrionStarAI/Orion-14B-Base; MiMo: modeling_mimo.py of XiaomiMiMo/MiMo-7B-Base.
+    # openbmb/MiniCPM-2B-sft-bf16; Orion: modeling_orion.py of OrionStarAI/Orion-14B-Base; MiMo: modeling_mimo.py of
+    # XiaomiMiMo/MiMo-7B-Base; XVERSE: modeling_xverse.py of xverse/XVERSE-7B; DeepSeekMoE: modeling_deepseek.py of its checkpoint.
     "internlm": rule(decoder, qkv_bias=("bias", True)),
     "internlm2": rule(decoder, qkv_bias=("bias", False), fused=True),
     "baichuan": rule(decoder, qkv_bias=False, fused=True),
@@ -135,9 +138,14 @@ FAMILIES = {
     "qwen3_moe": rule(decoder, layer_windows=every_layer_if_used, qk_norm="head", moe=Experts(where=sparse_step)),
     "olmoe": rule(decoder, qk_norm="all", even=True, moe=Experts("num_experts", "intermediate_size")),
     "flex_olmo": rule(decoder, qk_norm="all", moe=Experts("num_experts", "intermediate_size")),
-    "gpt_oss": rule(decoder, layer_windows=interleaved(2, key=None), sinks=True, moe=Experts("num_local_experts", "intermediate_size", bias=True, router_bias=True)),
+    "gpt_oss": rule(
+        decoder, layer_windows=interleaved(2, key=None), sinks=True,
+        moe=Experts("num_local_experts", "intermediate_size", bias=True, router_bias=True),
+    ),
     "glm4_moe": rule(decoder, o_bias=False, moe=_GLM, qk_norm=_if_use_qk_norm("head")),
-    "minimax_m2": rule(decoder, qkv_bias=False, qk_norm="all", layer_windows=all_attend, moe=Experts("num_local_experts", "intermediate_size", buffer=True)),
+    "minimax_m2": rule(
+        decoder, qkv_bias=False, qk_norm="all", layer_windows=all_attend, moe=Experts("num_local_experts", "intermediate_size", buffer=True)
+    ),
     "granitemoe": rule(decoder, moe=_MIXTRAL),
     "granitemoeshared": rule(decoder, moe=Experts("num_local_experts", "intermediate_size", shared=shared_width("shared_intermediate_size"))),
     "ernie4_5_moe": rule(
@@ -151,7 +159,9 @@ FAMILIES = {
         decoder, qkv_bias=False, qk_norm="head", layer_windows=interleaved(4),
         moe=Experts(shared=shared_experts("num_shared_experts"), where=after_dense(1), buffer=True),
     ),
-    "hy_v3": rule(decoder, qk_norm="head", moe=Experts(shared=shared_experts("num_shared_experts"), where=after_dense(1), buffer=True)),
+    "hy_v3": rule(
+        decoder, qk_norm="head", moe=Experts(shared=shared_experts("num_shared_experts", least=1), where=first_dense, buffer=True)
+    ),
     "afmoe": rule(
         decoder, qk_norm="head", norms=4, gate=True, layer_windows=interleaved(4, key="global_attn_every_n_layers"),
         moe=Experts(router_bias=True, shared=shared_experts("num_shared_experts"), where=after_dense(1, "num_dense_layers")),
@@ -167,9 +177,9 @@ FAMILIES = {
     "deepseek_v3": deepseek,
     "deepseek_v32": rule(deepseek, indexer=all_indexed, where=after_dense(3)),
     "deepseek_v4": deepseek_v4,
-    "glm4_moe_lite": rule(deepseek, where=first_dense),
+    "glm4_moe_lite": rule(deepseek, where=first_dense, rope_head=True),
     "glm_moe_dsa": rule(deepseek, indexer=some_indexed, where=after_dense(3)),
-    "mistral4": deepseek,
+    "mistral4": rule(deepseek, buffer=False),
     "sarvam_mla": deepseek,
     "minicpm3": minicpm3,
     "longcat_flash": longcat_flash,

@@ -191,8 +191,8 @@ class Experts:
         if shared:
             made = p.gated_mlp(D, shared, part="shared_experts") if self.gated else p.plain_mlp(D, shared, False, "shared_experts")
             tensors += [p.Tensor("shared_expert." + t.name, t.shape, t.part) for t in made]
-            if self.shared_gate:
-                tensors += p.linear("shared_expert_gate", D, 1, "shared_experts")
+        if self.shared_gate:
+            tensors += p.linear("shared_expert_gate", D, 1, "shared_experts")
         return Mlp("experts", intermediate_size=f, num_experts=E, num_experts_per_tok=K, shared_intermediate_size=shared), tensors
 
 
@@ -219,6 +219,16 @@ def after_dense(absent=0, key="first_k_dense_replace"):
     return of
 
 
+def first_dense(read, L):
+    """mlp_layer_types, or a moe_layer_freq of one entry a layer; else only the first layer is dense, and nothing may say otherwise."""
+    named = mlp_types(read, L)
+    if named is None:
+        named = read.pattern("moe_layer_freq", L)
+    if named is None:
+        read.fixed("first_k_dense_replace", 1), read.fixed("moe_layer_freq", 1)
+    return named if named is not None else [i > 0 for i in range(L)]
+
+
 def mlp_types(read, L, dense="dense", sparse="sparse"):
     """[bool] from mlp_layer_types, None where the config has none."""
     kinds = read.words("mlp_layer_types", L)
@@ -228,12 +238,12 @@ def mlp_types(read, L, dense="dense", sparse="sparse"):
     return None if kinds is None else [kind == sparse for kind in kinds]
 
 
-def shared_experts(*keys):
+def shared_experts(*keys, least=0):
     """n_shared_experts experts as one MLP of their joint width."""
 
     def of(read, f):
         named = [key for key in keys if read.has(key)] or keys[:1]
-        many = read.size(named[0], absent=0, least=0, quiet=True)
+        many = read.size(named[0], absent=least, least=least, quiet=True)
         for key in keys:
             read.fixed(key, many)
         return f * many

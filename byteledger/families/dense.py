@@ -62,7 +62,8 @@ def gpt_neox(read):
     V, D, L = sizes(read)
     a, d = multi_head(read, D)
     f, tied, bias = read.size("intermediate_size"), read.tied(False), read.flag("attention_bias", absent=True)
-    tensors = p.grouped_query_attention(D, a, a, d, bias, bias, fused=True) + p.plain_mlp(D, f) + p.layer_norm("ln_1", D) + p.layer_norm("ln_2", D)
+    tensors = p.grouped_query_attention(D, a, a, d, bias, bias, fused=True) + p.plain_mlp(D, f)
+    tensors += p.layer_norm("ln_1", D) + p.layer_norm("ln_2", D)
     layer = Layer(mixer(a, d), Mlp("plain", intermediate_size=f), tensors)
     return Architecture(read.model_type, D, V, tied, outside(V, D, tied, "layer"), [(layer, L)])
 
@@ -134,7 +135,8 @@ def falcon(read):
     else:
         k = 1 if multi_query else a
         read.overruled("num_key_value_heads", k, "falcon_kv_heads")
-    f = read.size("intermediate_size", absent=4 * D, quiet=True)
+    f = read.size("ffn_hidden_size", absent=4 * D, quiet=True)
+    read.fixed("intermediate_size", f)
     bias, parallel, tied = read.flag("bias", absent=False), read.flag("parallel_attn", absent=True), read.tied(True)
     stated = read.optional_size("num_ln_in_parallel_attn", quiet=True)
     norms = (stated or (2 if new else 1)) if parallel else 2
@@ -240,6 +242,8 @@ def mllama(read):
     a = read.size("num_attention_heads")
     k, d = read.size("num_key_value_heads", absent=a), read.divided("hidden_size", D, "num_attention_heads", a)
     f, tied = read.size("intermediate_size"), read.tied(False)
+    if not read.has("cross_attention_layers"):
+        read.refuse("cross_attention_layers", "missing")
     crossing = read.indices("cross_attention_layers", L)
     read.note("cross_attention", key=read.prefix + "cross_attention_layers", k=len(crossing))
 

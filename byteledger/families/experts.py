@@ -2,7 +2,7 @@
 
 from .. import parameters as p
 from ..architecture import Architecture, Layer, Mlp
-from .decoder import Experts, after_dense, attention_heads, chunks, gated, mixer, mlp_types, outside, shared_experts, shared_width, sizes, stack, two_norms
+from .decoder import Experts, attention_heads, chunks, first_dense, gated, mixer, mlp_types, outside, shared_experts, shared_width, sizes, stack, two_norms
 
 
 def llama4(read):
@@ -44,7 +44,7 @@ def mimo_v2_flash(read):
     read.fixed("swa_num_attention_heads", a), read.fixed("swa_head_dim", d), read.fixed("swa_v_head_dim", v)
     if read.flag("add_full_attention_sink_bias", absent=False) or not read.flag("add_swa_attention_sink_bias", absent=True):
         read.refuse("add_full_attention_sink_bias", "not_modelled")
-    experts = Experts("n_routed_experts", shared=shared_experts("n_shared_experts"), where=after_dense(1), buffer=True)
+    experts = Experts("n_routed_experts", shared=shared_experts("n_shared_experts"), where=first_dense, buffer=True)
     sparse = experts.layers(read, L)
     f = None if all(sparse) else read.size("intermediate_size")
 

@@ -2,7 +2,7 @@
 
 from .. import parameters as p
 from ..architecture import Architecture, Layer, Mixer, Mlp
-from .decoder import Experts, after_dense, gated, mlp_types, outside, shared_experts, sizes, stack, two_norms
+from .decoder import Experts, after_dense, gated, outside, shared_experts, sizes, stack, two_norms
 
 
 def latent_sizes(read):
@@ -32,13 +32,16 @@ def _indexer(D, r_q, heads, size):
     )
 
 
-def deepseek(read, indexer=None, where=after_dense(), buffer=True):
+def deepseek(read, indexer=None, where=after_dense(), buffer=True, rope_head=False):
     """DeepSeek V2, V3, V3.2, Kimi K2, GLM-5: latent attention; first_k_dense_replace dense layers, then experts with shared ones.
 
-    indexer(read, L): which layers have an indexer, for families with sparse attention.
+    indexer(read, L): which layers have an indexer, for families with sparse attention. rope_head: head_dim, where it is
+    given, is another name of qk_rope_head_dim.
     """
     V, D, L = sizes(read)
     latent = latent_sizes(read)
+    if rope_head:
+        read.fixed("head_dim", latent["qk_rope_head_dim"])
     tied, bias = read.tied(False), read.flag("attention_bias", absent=False)
     experts = Experts("n_routed_experts", shared=shared_experts("n_shared_experts"), where=where, buffer=buffer)
     sparse = experts.layers(read, L) if read.optional_size("n_routed_experts", quiet=True) else [False] * L
@@ -79,15 +82,6 @@ def some_indexed(read, L):
     return [max(i - offset + 1, 0) % every == 0 for i in range(L)]
 
 
-def first_dense(read, L):
-    """GLM-4.7-Flash: mlp_layer_types, else only the first layer is dense, whatever first_k_dense_replace says."""
-    named = mlp_types(read, L)
-    read.fixed("head_dim", read.size("qk_rope_head_dim"))
-    if named is None:
-        read.fixed("first_k_dense_replace", 1)
-    return named if named is not None else [i > 0 for i in range(L)]
-
-
 def minicpm3(read):
     """MiniCPM3: latent attention, a gated MLP; v_head_dim null means D / a."""
     V, D, L = sizes(read)
@@ -95,7 +89,7 @@ def minicpm3(read):
     latent = dict(
         a=a, q_lora_rank=read.size("q_lora_rank"), kv_lora_rank=read.size("kv_lora_rank"), qk_nope_head_dim=read.size("qk_nope_head_dim"),
         qk_rope_head_dim=read.size("qk_rope_head_dim"),
-        v_head_dim=read.optional_size("v_head_dim", quiet=True) or read.divided("hidden_size", D, "num_attention_heads", a),
+        v_head_dim=read.size("v_head_dim", absent=0, quiet=True) or read.divided("hidden_size", D, "num_attention_heads", a),
     )  # fmt: skip
     f, tied, bias = read.size("intermediate_size"), read.tied(True), read.flag("attention_bias", absent=False)
     read.absent_or_false("mlp_bias")

@@ -245,7 +245,7 @@ def recurrent_gemma(read):
     V, D, L = sizes(read)
     a = read.size("num_attention_heads")
     k, d = read.size("num_key_value_heads", absent=a), read.divided("hidden_size", D, "num_attention_heads", a)
-    f, tied, bias = read.size("intermediate_size"), read.tied(True), read.flag("attention_bias", absent=False)
+    f, tied, bias = read.size("intermediate_size", least=2), read.tied(True), read.flag("attention_bias", absent=False)
     window, K = read.size("attention_window_size", absent=2048), read.size("conv1d_width", absent=4, quiet=True)
     W = read.size("lru_width", absent=D, quiet=True)
     read.fixed("head_dim", d), read.fixed("sliding_window", window)
@@ -258,12 +258,12 @@ def recurrent_gemma(read):
         attends = kinds[i % len(kinds)] == "attention"
 
         def make():
-            tensors = p.gated_mlp(D, max(1, f // 2), True) + two_norms(D)
+            tensors = p.gated_mlp(D, f // 2, True) + two_norms(D)
             if attends:
                 of_layer, more = mixer(a, d, k, window), p.grouped_query_attention(D, a, k, d, bias, True)
             else:
                 of_layer, more = state(W, W * (K - 1)), p.gated_recurrence(D, W, a, K)
-            return Layer(of_layer, Mlp("gated", intermediate_size=max(1, f // 2)), tensors + more)
+            return Layer(of_layer, Mlp("gated", intermediate_size=f // 2), tensors + more)
 
         return attends, make
 

@@ -85,20 +85,21 @@ TEXT_FAMILY = {
 # Fields that change what is built. Where no rule looks at one and it is set, there is no count, rather than a wrong one.
 SWITCHES = (
     "attention_bias", "use_attention_bias", "mlp_bias", "use_bias", "bias", "qkv_bias", "use_qkv_bias", "add_bias_linear", "add_qkv_bias",
-    "attention_out_bias", "lm_head_bias", "qk_layernorm", "use_qk_norm", "qk_norm", "use_mla", "use_cla", "add_cross_attention", "block_configs",
-    "per_layer_config", "mlp_only_layers", "kv_lora_rank", "q_lora_rank", "moe_latent_size", "latent_moe_use_norm", "attn_res_block_size",
-    "mla_use_output_gate", "attention_output_gate", "attn_output_gate", "n_shared_experts", "num_shared_experts", "shared_expert_intermediate_size",
-    "moe_intermediate_size", "linear_num_value_heads", "linear_attn_config", "mamba_num_heads", "mamba_d_state", "mamba_n_heads", "ssm_state_size",
-    "layers_block_type", "hybrid_override_pattern", "attn_layer_indices", "hidden_size_per_layer_input", "cross_attention_layers",
-    "num_kv_shared_layers", "altup_num_inputs", "laurel_rank", "num_key_value_heads_per_layer", "sparse_attention_config", "swa_num_key_value_heads",
-    "use_bidirectional_attention", "use_per_head_gate", "use_double_wide_mlp", "enable_moe_block", "index_n_heads", "attention_other_setting", "attn_type_list",
+    "attention_out_bias", "lm_head_bias", "qk_layernorm", "use_qk_norm", "qk_norm", "use_mla", "use_cla", "add_cross_attention",
+    "block_configs", "per_layer_config", "mlp_only_layers", "kv_lora_rank", "q_lora_rank", "moe_latent_size", "latent_moe_use_norm",
+    "attn_res_block_size", "mla_use_output_gate", "attention_output_gate", "attn_output_gate", "n_shared_experts", "num_shared_experts",
+    "shared_expert_intermediate_size", "moe_intermediate_size", "linear_num_value_heads", "linear_attn_config", "mamba_num_heads",
+    "mamba_d_state", "mamba_n_heads", "ssm_state_size", "layers_block_type", "hybrid_override_pattern", "attn_layer_indices",
+    "hidden_size_per_layer_input", "cross_attention_layers", "num_kv_shared_layers", "altup_num_inputs", "laurel_rank",
+    "num_key_value_heads_per_layer", "sparse_attention_config", "swa_num_key_value_heads", "use_bidirectional_attention",
+    "use_per_head_gate", "use_double_wide_mlp", "enable_moe_block", "index_n_heads", "attention_other_setting", "attn_type_list",
 )  # fmt: skip
 _EXPERT_COUNTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 _MTP = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers", "mtp_num_layers")
 
 ENCODER_DECODERS = (
-    "t5", "mt5", "umt5", "longt5", "switch_transformers", "bart", "mbart", "pegasus", "marian", "blenderbot", "m2m_100", "nllb-moe", "whisper",
-    "t5gemma", "led", "prophetnet", "encoder-decoder", "fsmt", "speech_to_text", "seamless_m4t",
+    "t5", "mt5", "umt5", "longt5", "switch_transformers", "bart", "mbart", "pegasus", "marian", "blenderbot", "m2m_100", "nllb-moe",
+    "whisper", "t5gemma", "led", "prophetnet", "encoder-decoder", "fsmt", "speech_to_text", "seamless_m4t",
 )  # fmt: skip
 
 
@@ -258,12 +259,15 @@ def _family(config, outer, file, prefix, assumptions):
 
 
 def _by_architecture(name):
-    """llama for LlamaForCausalLM: the longest family whose name, without underscores, begins the class name."""
+    """llama for LlamaForCausalLM: the family whose name, without underscores, begins the class name."""
     if not isinstance(name, str):
         return None
     plain = name.lower()
-    fitting = [family for family in FAMILIES if plain in (family.replace("_", "").lower() + "forcausallm", family.replace("_", "").lower() + "lmheadmodel")]
-    return max(fitting, key=len) if fitting else None
+    for family in FAMILIES:
+        begins = family.replace("_", "").replace("-", "").lower()
+        if plain in (begins + "forcausallm", begins + "lmheadmodel"):
+            return family
+    return None
 
 
 # Fields of Llama's that decide the count, and those that no count and no cache depends on.
@@ -272,9 +276,10 @@ _LLAMA = (
     "attention_bias", "mlp_bias", "tie_word_embeddings", "rms_norm_eps", "max_position_embeddings",
 )  # fmt: skip
 _HARMLESS = (
-    "_name_or_path", "architectures", "attention_dropout", "auto_map", "bos_token_id", "dtype", "eos_token_id", "hidden_act", "hidden_dropout", "initializer_range",
-    "model_type", "pad_token_id", "pretraining_tp", "rope_parameters", "rope_scaling", "rope_theta", "torch_dtype", "transformers_version", "unk_token_id",
-    "use_cache", "quantization_config", "rope_interleaved", "hidden_dropout_prob", "attention_probs_dropout_prob", "id2label", "label2id",
+    "_name_or_path", "architectures", "attention_dropout", "auto_map", "bos_token_id", "dtype", "eos_token_id", "hidden_act",
+    "hidden_dropout", "initializer_range", "model_type", "pad_token_id", "pretraining_tp", "rope_parameters", "rope_scaling",
+    "rope_theta", "torch_dtype", "transformers_version", "unk_token_id", "use_cache", "quantization_config", "rope_interleaved",
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "id2label", "label2id",
 )  # fmt: skip
 
 
@@ -538,7 +543,8 @@ class Fields:
 
     def numbers(self, key, L):
         """A list of finite numbers or flags, one a layer; an empty list is none."""
-        return self._list(key, None if self.config.get(key) == [] else L, lambda one: isinstance(one, (int, float)) and abs(one) < LARGEST) or None
+        length = None if self.config.get(key) == [] else L
+        return self._list(key, length, lambda one: isinstance(one, (int, float)) and abs(one) < LARGEST) or None
 
     def sizes(self, key, L):
         """A list of whole numbers, one a layer, where the field is a list; else None."""
@@ -586,8 +592,9 @@ class Fields:
         value, listed = self.config.get(key), self.config.get(other) or self.config.get("layer_types")
         if isinstance(value, str) and 0 < len(value) <= 10_000 and all(letter in letters for letter in value):
             return [letters[letter] for letter in value]
-        names = {"mamba": "mamba", "linear_attention": "mamba", "attention": "attention", "full_attention": "attention", "mlp": "mlp", "moe": "moe"}
-        if value is None and isinstance(listed, list) and 0 < len(listed) <= 10_000 and all(isinstance(one, str) and one in names for one in listed):
+        names = {"linear_attention": "mamba", "full_attention": "attention", **{kind: kind for kind in letters.values()}}
+        fits = isinstance(listed, list) and 0 < len(listed) <= 10_000 and all(isinstance(one, str) and one in names for one in listed)
+        if value is None and fits:
             return [names[one] for one in listed]
         if value is None and listed is None:
             raise Refusal(self.file, self.prefix + key, "missing")

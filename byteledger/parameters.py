@@ -81,7 +81,7 @@ def output_head(V, D, bias=False):
 
 
 def heads(num_attention_heads, num_key_value_heads):
-    """a / k whole: k must divide a, since every KV head serves the same number of attention heads. Returns (a, k)."""
+    """a = n k with n whole: every KV head serves the same number of attention heads. Returns (a, k)."""
     a, k = count("num_attention_heads", num_attention_heads), count("num_key_value_heads", num_key_value_heads)
     if a % k:
         raise ArgumentError("num_key_value_heads", k, "must divide num_attention_heads = %d" % a)
@@ -189,7 +189,8 @@ def kimi_delta_attention(D, H, d, K):
     tensors = []
     for name in ("q_proj", "k_proj", "v_proj"):
         tensors += linear(name, D, H * d, "state_space")
-    tensors += [Tensor("conv1d.weight", (3 * H * d, 1, K), "state_space"), Tensor("dt_bias", (H * d,), "biases"), Tensor("A_log", (H,), "state_space")]
+    tensors += [Tensor("conv1d.weight", (3 * H * d, 1, K), "state_space")]
+    tensors += [Tensor("dt_bias", (H * d,), "biases"), Tensor("A_log", (H,), "state_space")]
     for name in ("f", "g"):
         tensors += linear(name + "_a_proj", D, d, "state_space") + linear(name + "_b_proj", d, H * d, "state_space")
     return tensors + linear("b_proj", D, H, "state_space") + rms_norm("o_norm", d) + linear("o_proj", H * d, D, "state_space")
@@ -217,8 +218,9 @@ def gated_recurrence(D, W, H, K):
     In order: two inputs and an output with biases, the convolution of kernel K with its bias, the recurrence, its two
     block-diagonal gates. Source: De et al. 2024; transformers, modeling_recurrent_gemma.py.
     """
-    tensors = linear("linear_y", D, W, "state_space", True) + linear("linear_x", D, W, "state_space", True) + linear("linear_out", W, D, "state_space", True)
-    tensors += [Tensor("conv_1d.weight", (W, 1, K), "state_space"), Tensor("conv_1d.bias", (W,), "biases"), Tensor("recurrent_param", (W,), "state_space")]
+    tensors = linear("linear_y", D, W, "state_space", True) + linear("linear_x", D, W, "state_space", True)
+    tensors += linear("linear_out", W, D, "state_space", True) + [Tensor("recurrent_param", (W,), "state_space")]
+    tensors += [Tensor("conv_1d.weight", (W, 1, K), "state_space"), Tensor("conv_1d.bias", (W,), "biases")]
     for name in ("input_gate", "recurrent_gate"):
         tensors += [Tensor(name + "_weight", (H, W // H, W // H), "state_space"), Tensor(name + "_bias", (H, W // H), "biases")]
     return tensors

@@ -92,16 +92,20 @@ def test_published_files(name, published, source):
 
 def test_families_without_a_class_in_transformers():
     """Their publishers' own counts: README of baichuan-inc/Baichuan-7B (n_parameters); card of deepseek-ai/deepseek-moe-16b-base."""
-    baichuan = dict(model_type="baichuan", vocab_size=64000, hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, intermediate_size=11008, tie_word_embeddings=False)
+    baichuan = dict(
+        model_type="baichuan", vocab_size=64000, hidden_size=4096, num_hidden_layers=32, num_attention_heads=32, intermediate_size=11008
+    )
     assert parameters.total(architecture(baichuan)) == 7_000_559_616
     moe = dict(
-        model_type="deepseek", vocab_size=102400, hidden_size=2048, num_hidden_layers=28, num_attention_heads=16, num_key_value_heads=16, intermediate_size=10944,
-        moe_intermediate_size=1408, n_routed_experts=64, n_shared_experts=2, num_experts_per_tok=6, first_k_dense_replace=1, moe_layer_freq=1, tie_word_embeddings=False,
+        model_type="deepseek", vocab_size=102400, hidden_size=2048, num_hidden_layers=28, num_attention_heads=16, num_key_value_heads=16,
+        intermediate_size=10944, moe_intermediate_size=1408, n_routed_experts=64, n_shared_experts=2, num_experts_per_tok=6,
+        first_k_dense_replace=1, moe_layer_freq=1,
     )  # fmt: skip
     assert parameters.total(architecture(moe)) == 16_375_728_128
     longcat = dict(
-        model_type="longcat_flash", vocab_size=131072, hidden_size=6144, num_layers=28, num_attention_heads=64, ffn_hidden_size=12288, expert_ffn_hidden_size=2048,
-        n_routed_experts=512, zero_expert_num=256, moe_topk=12, q_lora_rank=1536, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128,
+        model_type="longcat_flash", vocab_size=131072, hidden_size=6144, num_layers=28, num_attention_heads=64, ffn_hidden_size=12288,
+        expert_ffn_hidden_size=2048, n_routed_experts=512, zero_expert_num=256, moe_topk=12, q_lora_rank=1536, kv_lora_rank=512,
+        qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128,
     )  # fmt: skip
     # "560B", up to "31.3B" active, which leave an embedding of 0.8B out. meituan-longcat/LongCat-Flash-Chat's card.
     model = architecture(longcat)
@@ -167,7 +171,8 @@ def test_mtp_and_buffers_are_noted():
     for name, elements in (("deepseek-ai__DeepSeek-V3", 14_848), ("XiaomiMiMo__MiMo-V2-Flash", 47 * 256)):
         read = hf_config.read(HERE / "configs" / (name + ".json"))
         assert [one.values["value"] for one in read.assumptions if one.id == "buffers"] == [elements]
-    kimi = hf_config.from_dict({**hf_config.load(HERE / "configs/deepseek-ai__DeepSeek-V3.json"), "model_type": "kimi_k2", "n_routed_experts": 384, "first_k_dense_replace": 1})
+    deepseek = hf_config.load(HERE / "configs/deepseek-ai__DeepSeek-V3.json")
+    kimi = hf_config.from_dict({**deepseek, "model_type": "kimi_k2", "n_routed_experts": 384, "first_k_dense_replace": 1})
     assert [one.values["value"] for one in kimi.assumptions if one.id == "buffers"] == [60 * 384]
     noted = [one for one in kimi.assumptions if one.id == "mtp"]
     assert noted and noted[0].values["key"] == "num_nextn_predict_layers"

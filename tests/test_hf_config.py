@@ -52,7 +52,8 @@ def test_a_complete_file_needs_no_assumption():
     ],
 )
 def test_other_spellings_of_the_same_model(change):
-    config = {key: value for key, value in {**LLAMA, **change}.items() if value is not None or key in ("head_dim", "attention_bias", "mlp_bias", "n_shared_experts")}
+    as_null = ("head_dim", "attention_bias", "mlp_bias", "n_shared_experts")
+    config = {key: value for key, value in {**LLAMA, **change}.items() if value is not None or key in as_null}
     assert total(config) == LLAMA_3_8B
 
 
@@ -113,7 +114,7 @@ def test_assumptions_are_said(change, id):
         ({"model_type": "mpt", "attn_config": {"qk_ln": True}}, "attn_config.qk_ln", "not_modelled"),
         ({"model_type": "mpt", "attn_config": []}, "attn_config", "not_a_choice"),
         ({"model_type": "chatglm", "position_encoding_2d": True}, "position_encoding_2d", "chatglm_first"),
-        ({"model_type": "gpt_neo", "attention_types": [[["global"], "x"]], "max_position_embeddings": 8, "num_key_value_heads": 32}, "attention_types", "not_a_list"),
+        ({"model_type": "gpt_neo", "num_key_value_heads": 32, "attention_types": [[["global"], "x"]], "n_inner": 14336}, "attention_types", "not_a_list"),
         ({"model_type": "nemotron_h", "hybrid_override_pattern": "MX"}, "hybrid_override_pattern", "not_a_choice"),
         ({"model_type": "bert", "is_decoder": True, "max_position_embeddings": 8, "num_key_value_heads": 32}, "is_decoder", "not_modelled"),
         ({"model_type": "phi3", "attention_bias": True}, "attention_bias", "not_modelled"),
@@ -186,13 +187,14 @@ def test_every_wording_is_in_both_languages():
 # --- mutations
 
 STRANGE = (
-    None, True, False, 0, 1, 2, 3, -1, 7, 64, 128, 4096.0, 0.5, 1e300, 10**30, float("inf"), float("-inf"), float("nan"), "", "4096", "llama", "auto", [], {}, [1], [None],
-    ["full_attention"], [[1]], {"a": 1}, [0] * 60, [1.5] * 48, ["sliding_attention"] * 24, "MEM*",
+    None, True, False, 0, 1, 2, 3, -1, 7, 64, 128, 4096.0, 0.5, 1e300, 10**30, float("inf"), float("-inf"), float("nan"), "", "4096",
+    "llama", "auto", [], {}, [1], [None], ["full_attention"], [[1]], {"a": 1}, [0] * 60, [1.5] * 48, ["sliding_attention"] * 24, "MEM*",
 )  # fmt: skip
 INSERTED = sorted(
     set(hf_config.SWITCHES) | set(hf_config.ALIASES) | {name for names in hf_config.ALIASES.values() for name in names}
-    | {"text_config", "llm_config", "thinker_config", "layer_types", "sliding_window", "attention_types", "architectures", "quantization_config", "dtype", "moe_layer_freq",
-       "mlp_layer_types", "first_k_dense_replace", "is_encoder_decoder", "attn_config", "ffn_config", "vocab_size", "tie_word_embeddings", "compress_ratios", "indexer_types"}
+    | {"text_config", "llm_config", "thinker_config", "layer_types", "sliding_window", "attention_types", "architectures", "dtype",
+       "quantization_config", "moe_layer_freq", "mlp_layer_types", "first_k_dense_replace", "is_encoder_decoder", "attn_config", "ffn_config",
+       "vocab_size", "tie_word_embeddings", "compress_ratios", "indexer_types"}
 )  # fmt: skip
 
 
@@ -212,7 +214,8 @@ def mutated(config, chance):
         if way == 0:
             target.pop(key, None)
         elif way == 1 and isinstance(value, int) and not isinstance(value, bool):
-            target[key] = chance.choice((value + 1, value * 2, value // 2, -value, float(value), str(value), [value], {"value": value}, 10**9 * (value + 1)))
+            others = (value + 1, value * 2, value // 2, -value, float(value), str(value), [value], {"value": value}, 10**9 * (value + 1))
+            target[key] = chance.choice(others)
         elif way == 2 and isinstance(value, list):
             target[key] = chance.choice((value[:-1], value + value[:1], value[::-1], [value], [chance.choice(STRANGE) for _ in value]))
         else:

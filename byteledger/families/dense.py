@@ -103,7 +103,8 @@ def ctrl(read):
     V, D, L = sizes(read)
     a, d = multi_head(read, D)
     f, tied = read.size("intermediate_size"), read.tied(True)
-    return Architecture(read.model_type, D, V, tied, outside(V, D, tied, "layer", head_bias=True), [(_biased_block(D, a, d, f, fused=False), L)])
+    rest = outside(V, D, tied, "layer", head_bias=True)
+    return Architecture(read.model_type, D, V, tied, rest, [(_biased_block(D, a, d, f, fused=False), L)])
 
 
 def bloom(read):
@@ -166,7 +167,8 @@ def mpt(read):
     read.must("no_bias", True)
     read.fixed("expansion_ratio", 4)
     tied = read.tied(True)
-    tensors = p.grouped_query_attention(D, a, a, d, fused=True) + p.plain_mlp(D, 4 * D, False) + norm("scale", "norm_1", D) + norm("scale", "norm_2", D)
+    tensors = p.grouped_query_attention(D, a, a, d, fused=True) + p.plain_mlp(D, 4 * D, False)
+    tensors += norm("scale", "norm_1", D) + norm("scale", "norm_2", D)
     layer = Layer(mixer(a, d), Mlp("plain", intermediate_size=4 * D), tensors)
     return Architecture(read.model_type, D, V, tied, outside(V, D, tied, "scale"), [(layer, L)])
 
@@ -367,9 +369,11 @@ def gemma3n(read):
         def make():
             tensors = _attention_or_query(D, a, k, d, bias, reuses) + p.gated_mlp(D, f) + _gemma_norms(D) + _layer_input(D, E)
             tensors += [p.Tensor("altup.correct_output_scale", (D,), "other")]
-            tensors += p.linear("altup.correction_coefs", streams, streams, "other") + p.linear("altup.prediction_coefs", streams, streams**2, "other")
+            tensors += p.linear("altup.correction_coefs", streams, streams, "other")
+            tensors += p.linear("altup.prediction_coefs", streams, streams**2, "other")
             tensors += p.linear("altup.modality_router", D, streams, "other") + p.rms_norm("altup.router_norm", D)
-            tensors += p.linear("laurel.linear_left", D, rank, "other") + p.linear("laurel.linear_right", rank, D, "other") + p.rms_norm("laurel.norm", D)
+            tensors += p.linear("laurel.linear_left", D, rank, "other") + p.linear("laurel.linear_right", rank, D, "other")
+            tensors += p.rms_norm("laurel.norm", D)
             return Layer(mixer(a, d, k, window[i], shares_cache=reuses), Mlp("gated", intermediate_size=f), tensors)
 
         return (f, reuses, window[i]), make

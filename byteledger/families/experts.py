@@ -2,7 +2,9 @@
 
 from .. import parameters as p
 from ..architecture import Architecture, Layer, Mlp
-from .decoder import Experts, attention_heads, chunks, first_dense, gated, mixer, mlp_types, outside, shared_experts, shared_width, sizes, stack, two_norms
+from .decoder import (
+    Experts, attention_heads, chunks, first_dense, gated, mixer, mlp_types, outside, shared_experts, shared_width, sizes, stack, two_norms,
+)  # fmt: skip
 
 
 def llama4(read):
@@ -37,7 +39,8 @@ def mimo_v2_flash(read):
     d, v = read.size("head_dim"), read.size("v_head_dim")
     tied, bias = read.tied(False), read.flag("attention_bias", absent=False)
     types, marks = read.layer_types(L), read.numbers("hybrid_layer_pattern", L)
-    slides = [t == "sliding_attention" for t in types] if types else [bool(m) for m in marks] if marks else [i != 0 and (i + 1) % 6 != 0 for i in range(L)]
+    by_default = [i != 0 and (i + 1) % 6 != 0 for i in range(L)]
+    slides = [t == "sliding_attention" for t in types] if types else [bool(m) for m in marks] if marks else by_default
     # sliding_window_size counts the tokens before the query, sliding_window the query too.
     window = read.size("sliding_window_size") + 1 if read.has("sliding_window_size") else read.size("sliding_window", absent=129)
     k_slide = read.size("swa_num_key_value_heads", absent=2 * k)
@@ -82,8 +85,8 @@ def dbrx(read):
     E = ffn.size("num_experts")
     K = ffn.size("num_experts_per_tok", most=E)
     tensors = p.grouped_query_attention(D, a, k, d, fused=True) + p.router(E, D) + p.experts(E, D, f) + two_norms(D)
-    layer = Layer(mixer(a, d, k), Mlp("experts", intermediate_size=f, num_experts=E, num_experts_per_tok=K, shared_intermediate_size=0), tensors)
-    return Architecture(read.model_type, D, V, tied, outside(V, D, tied), [(layer, L)])
+    mlp = Mlp("experts", intermediate_size=f, num_experts=E, num_experts_per_tok=K, shared_intermediate_size=0)
+    return Architecture(read.model_type, D, V, tied, outside(V, D, tied), [(Layer(mixer(a, d, k), mlp, tensors), L)])
 
 
 def minimax_m3(read):

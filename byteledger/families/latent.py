@@ -164,7 +164,7 @@ def deepseek_v4(read):
                 tensors += _compressor("indexer", D, size, rate, True) + p.linear("indexer.q_b_proj", r_q, heads * size, "attention")
                 tensors += p.linear("indexer.weights_proj", D, heads, "attention")
             for name in ("attn_hc", "ffn_hc"):
-                tensors += [p.Tensor(name + "." + part, shape, "other") for part, shape in (("fn", (mix, c * D)), ("base", (mix,)), ("scale", (3,)))]
+                tensors += _streams(name, (("fn", (mix, c * D)), ("base", (mix,)), ("scale", (3,))))
             mlp, more = experts.block(read, D)
             indexed = size if kind == "compressed_sparse_attention" else 0
             return Layer(Mixer("compressed", head_dim=d, window=window, rate=rate, index_head_dim=indexed), mlp, tensors + more + two_norms(D))
@@ -172,8 +172,13 @@ def deepseek_v4(read):
         return kind, make
 
     rest = outside(V, D, tied)
-    rest += [p.Tensor("hc_head." + part, shape, "other") for part, shape in (("fn", (c, c * D)), ("base", (c,)), ("scale", (1,)))]
+    rest += _streams("hc_head", (("fn", (c, c * D)), ("base", (c,)), ("scale", (1,))))
     return Architecture(read.model_type, D, V, tied, rest, stack(L, layer_of))
+
+
+def _streams(name, shapes):
+    """The tensors of one hyper-connection."""
+    return [p.Tensor(name + "." + part, shape, "other") for part, shape in shapes]
 
 
 def _compressed(read, L):

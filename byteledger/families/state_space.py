@@ -2,7 +2,9 @@
 
 from .. import parameters as p
 from ..architecture import Architecture, Layer, Mixer, Mlp
-from .decoder import Experts, after_dense, attention_heads, gated, mixer, outside, shared_experts, shared_width, sizes, sparse_step, stack, two_norms
+from .decoder import (
+    Experts, after_dense, attention_heads, gated, mixer, outside, shared_experts, shared_width, sizes, sparse_step, stack, two_norms,
+)  # fmt: skip
 from .latent import latent_mixer, latent_sizes
 
 
@@ -24,7 +26,8 @@ def mamba(read):
     d_inner, N, K, R = _mamba_sizes(read, D, "state_size", "conv_kernel", "expand", "time_step_rank")
     if read.has("intermediate_size"):
         read.fixed("intermediate_size", d_inner)
-    tensors = p.mamba(D, d_inner, N, R, K, read.flag("use_conv_bias", absent=True), read.flag("use_bias", absent=False)) + p.rms_norm("norm", D)
+    conv_bias, bias = read.flag("use_conv_bias", absent=True), read.flag("use_bias", absent=False)
+    tensors = p.mamba(D, d_inner, N, R, K, conv_bias, bias) + p.rms_norm("norm", D)
     layer = Layer(state(d_inner * N, d_inner * K), Mlp("none"), tensors)
     return Architecture(read.model_type, D, V, tied, outside(V, D, tied), [(layer, L)])
 
@@ -43,8 +46,10 @@ def mamba2(read):
     d_inner = read.size("expand", absent=2, quiet=True) * D
     H, size = read.size("num_heads"), read.size("head_dim")
     read.equal("num_heads x head_dim", H * size, "expand x hidden_size", d_inner)
-    N, G, K = read.size("state_size", absent=128, quiet=True), read.size("n_groups", absent=8, quiet=True), read.size("conv_kernel", absent=4, quiet=True)
-    tensors = p.mamba2(D, d_inner, H, N, G, K, read.flag("use_conv_bias", absent=True), read.flag("use_bias", absent=False)) + p.rms_norm("norm", D)
+    N, G = read.size("state_size", absent=128, quiet=True), read.size("n_groups", absent=8, quiet=True)
+    K = read.size("conv_kernel", absent=4, quiet=True)
+    conv_bias, bias = read.flag("use_conv_bias", absent=True), read.flag("use_bias", absent=False)
+    tensors = p.mamba2(D, d_inner, H, N, G, K, conv_bias, bias) + p.rms_norm("norm", D)
     layer = Layer(state(H * size * N, (d_inner + 2 * G * N) * K), Mlp("none"), tensors)
     return Architecture(read.model_type, D, V, tied, outside(V, D, tied), [(layer, L)])
 
@@ -159,7 +164,9 @@ def olmo_hybrid(read):
     V, D, L = sizes(read)
     a, k, d = attention_heads(read, D)
     f, tied, bias = read.size("intermediate_size"), read.tied(False), read.flag("attention_bias", absent=False)
-    types = read.layer_types(L, ("full_attention", "linear_attention")) or ["full_attention" if i % 4 == 3 or L < 4 and i == L - 1 else "linear" for i in range(L)]
+    types = read.layer_types(L, ("full_attention", "linear_attention"))
+    if types is None:  # every fourth layer, and at least one
+        types = ["full_attention" if i % 4 == 3 or (L < 4 and i == L - 1) else "linear_attention" for i in range(L)]
     H_k, H_v = read.size("linear_num_key_heads", absent=a, quiet=True), read.size("linear_num_value_heads", absent=a, quiet=True)
     d_k = read.size("linear_key_head_dim", absent=max(1, int(0.75 * D / H_k)), quiet=True)
     d_v, K = read.size("linear_value_head_dim", absent=2 * d_k, quiet=True), read.size("linear_conv_kernel_dim", absent=4, quiet=True)
@@ -342,9 +349,8 @@ def kimi_linear(read):
     latent = latent_sizes(read)
     tied, bias = _untied(read), read.flag("attention_bias", absent=False)
     inner = read.inside("linear_attn_config")
-    H, d = inner.size("num_heads", absent=read.size("linear_num_heads", absent=32, quiet=True), quiet=True), inner.size(
-        "head_dim", absent=read.size("linear_head_dim", absent=128, quiet=True), quiet=True
-    )
+    H = inner.size("num_heads", absent=read.size("linear_num_heads", absent=32, quiet=True), quiet=True)
+    d = inner.size("head_dim", absent=read.size("linear_head_dim", absent=128, quiet=True), quiet=True)
     K = inner.size("short_conv_kernel_size", absent=read.size("linear_conv_kernel_dim", absent=4, quiet=True), quiet=True)
     types = read.layer_types(L, ("full_attention", "linear_attention"))
     attends = [kind == "full_attention" for kind in types] if types else _kimi_layers(inner, L)

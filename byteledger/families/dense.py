@@ -270,7 +270,8 @@ def decilm(read):
     """DeciLM, Llama-Nemotron: Llama with KV heads and MLP of each layer its own; a layer may lack either.
 
     block_configs: a layer's KV heads are a / n_heads_in_group, its MLP is 2 ffn_mult D / 3 rounded up to a multiple of
-    256; num_key_value_heads_per_layer: the KV heads alone. Source: modeling_decilm.py of nvidia/Llama-3_3-Nemotron-Super-49B-v1.
+    256; num_key_value_heads_per_layer: the KV heads alone. Source: modeling_decilm.py of
+    nvidia/Llama-3_3-Nemotron-Super-49B-v1, as vLLM and SGLang carry it.
     """
     V, D, L = sizes(read)
     a = read.size("num_attention_heads")

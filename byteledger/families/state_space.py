@@ -24,8 +24,7 @@ def mamba(read):
     V, D, L = sizes(read)
     tied = read.tied(read.model_type == "mamba")
     d_inner, N, K, R = _mamba_sizes(read, D, "state_size", "conv_kernel", "expand", "time_step_rank")
-    if read.has("intermediate_size"):
-        read.fixed("intermediate_size", d_inner)
+    d_inner = read.size("intermediate_size", absent=d_inner, quiet=True)  # goes before expand; Falcon-Mamba 7B has both
     conv_bias, bias = read.flag("use_conv_bias", absent=True), read.flag("use_bias", absent=False)
     tensors = p.mamba(D, d_inner, N, R, K, conv_bias, bias) + p.rms_norm("norm", D)
     layer = Layer(state(d_inner * N, d_inner * K), Mlp("none"), tensors)

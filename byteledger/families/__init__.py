@@ -9,11 +9,9 @@ from .decoder import (
     Experts, after_dense, all_attend, alternating_lower, decoder, every_layer, every_layer_if_used, first_dense, interleaved, last_layers, rule,
     shared_experts, shared_width, sparse_step, upper_layers, without_rope,
 )  # fmt: skip
-from .dense import (
-    bert, biogpt, bloom, chatglm, ctrl, decilm, falcon, gemma3n, gemma4, gpt2, gpt_neo, gpt_neox, gptj, learned_positions, mllama, mpt,
-    openelm, opt, phi, qwen,
-)  # fmt: skip
+from .dense import chatglm, decilm, gemma3n, gemma4, mllama, openelm, qwen
 from .experts import dbrx, ernie_layers, llama4, mimo_v2_flash, minimax_m3
+from .gpt import bert, biogpt, bloom, ctrl, falcon, gpt2, gpt_neo, gpt_neox, gptj, learned_positions, mpt, opt, phi
 from .latent import all_indexed, deepseek, deepseek_v4, longcat_flash, minicpm3, some_indexed
 from .state_space import (
     falcon_h1, granite_hybrid, jamba, kimi_linear, lfm2, mamba, mamba2, minimax, nemotron_h, olmo_hybrid, qwen3_next, recurrent_gemma,

@@ -4,13 +4,16 @@
 class Mixer:
     """What mixes the tokens of a layer. kind: one of KINDS; the sizes that its formulas need are attributes.
 
-    grouped_query      num_attention_heads, num_key_value_heads, head_dim, v_head_dim, window (None: all tokens), shares_cache
-    latent             num_attention_heads, q_lora_rank, kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim, v_head_dim, index_head_dim
-    recurrent          state_elements, conv_elements: what it keeps of a sequence, however long
+    grouped_query      num_attention_heads, num_key_value_heads, head_dim, v_head_dim, window (None: all tokens); where a
+                       family has them, shares_cache (true: it uses an earlier layer's) and index_head_dim (one more key)
+    latent             num_attention_heads, kv_lora_rank, qk_rope_head_dim, qk_nope_head_dim, v_head_dim, q_lora_rank, index_head_dim
+    recurrent          state_elements, conv_elements (per sequence)
+    hybrid             attention and recurrence side by side: the sizes of grouped_query and of recurrent
+    compressed         head_dim, window, rate (that many tokens become one entry; None: the window alone), index_head_dim
     none               a layer that only has an MLP
     """
 
-    KINDS = ("grouped_query", "latent", "recurrent", "none")
+    KINDS = ("grouped_query", "latent", "recurrent", "hybrid", "compressed", "none")
 
     def __init__(self, kind, **sizes):
         if kind not in self.KINDS:

@@ -11,13 +11,13 @@ from .arguments import ArgumentError, count, finite, positive, quantity
 B_STATE = 4
 
 
-def grouped_query(k, d, d_v, b):
-    """m = k (d + d_v) b, with d_v = d: 2 k d b: bytes per token of one layer, keys and values of k KV heads.
+def grouped_query(k, d, d_v, b, d_i=0):
+    """m = (k (d + d_v) + d_i) b, with d_v = d and d_i = 0: 2 k d b: bytes per token of one layer, keys and values of k KV heads.
 
-    Neither the number of attention heads nor hidden_size / heads comes in: d is head_dim. Source: Shazeer 2019;
+    d_i the key of a sparse indexer where there is one. Neither the number of attention heads nor hidden_size / heads comes in: d is head_dim. Source: Shazeer 2019;
     Ainslie et al. 2023.
     """
-    return count("k", k) * (count("d", d) + count("d_v", d_v)) * quantity("b", b)
+    return (count("k", k) * (count("d", d) + count("d_v", d_v)) + quantity("d_i", d_i)) * quantity("b", b)
 
 
 def latent(r, d_r, b, d_i=0):
@@ -51,27 +51,30 @@ def tokens_kept(window, S):
 def layer_per_token(layer, b):
     """m = grouped_query or latent, 0 else: bytes per token of one layer; a recurrent one keeps nothing that grows."""
     mixer = layer.mixer
-    if mixer.kind == "grouped_query":
-        return grouped_query(mixer.num_key_value_heads, mixer.head_dim, mixer.v_head_dim, b) if not getattr(mixer, "shares_cache", False) else 0
+    if mixer.kind in ("grouped_query", "hybrid") and not getattr(mixer, "shares_cache", False):
+        return grouped_query(mixer.num_key_value_heads, mixer.head_dim, mixer.v_head_dim, b, getattr(mixer, "index_head_dim", 0))
     if mixer.kind == "latent":
         return latent(mixer.kv_lora_rank, mixer.qk_rope_head_dim, b, mixer.index_head_dim)
     return 0
 
 
-def _refuse_encoder(architecture):
+def _refuse(architecture):
+    """Raises ArgumentError for what has no cache, or a cache without a rule here."""
     if not architecture.causal:
         raise ArgumentError("model_type", architecture.model_type, "an encoder keeps no KV cache")
+    if any(layer.mixer.kind == "compressed" for layer, _ in architecture.layers):
+        raise ArgumentError("model_type", architecture.model_type, "its compressed cache is not modelled")
 
 
 def bytes_per_token(architecture, b):
     """M_token = sum over layers of m: bytes that one more token of one sequence adds, before any window is full."""
-    _refuse_encoder(architecture)
+    _refuse(architecture)
     return finite("M_token", sum(times * layer_per_token(layer, b) for layer, times in architecture.layers))
 
 
 def steady_bytes_per_token(architecture, b):
     """M_steady = sum over layers without a window of m: bytes that one more token adds once every window is full."""
-    _refuse_encoder(architecture)
+    _refuse(architecture)
     return finite("M_steady", sum(times * layer_per_token(layer, b) for layer, times in architecture.layers if not _window(layer)))
 
 
@@ -85,11 +88,11 @@ def multi_head(architecture, b):
     For latent attention d is qk_nope + qk_rope: what the cache takes once the latent is expanded for every head. Of a
     model with windows, before any is full; of a recurrent layer, nothing.
     """
-    _refuse_encoder(architecture)
+    _refuse(architecture)
     expanded = 0
     for layer, times in architecture.layers:
         mixer = layer.mixer
-        if mixer.kind == "grouped_query":
+        if mixer.kind in ("grouped_query", "hybrid"):
             expanded += times * grouped_query(mixer.num_attention_heads, mixer.head_dim, mixer.v_head_dim, b)
         elif mixer.kind == "latent":
             expanded += times * grouped_query(mixer.num_attention_heads, mixer.qk_nope_head_dim + mixer.qk_rope_head_dim, mixer.v_head_dim, b)
@@ -103,10 +106,10 @@ def saving(M_multi_head, M_token):
 
 def fixed_bytes_per_sequence(architecture, b, b_state=B_STATE):
     """M_fixed = sum over recurrent layers of m: bytes that a sequence takes whatever its length; 0 for attention alone."""
-    _refuse_encoder(architecture)
+    _refuse(architecture)
     fixed = 0
     for layer, times in architecture.layers:
-        if layer.mixer.kind == "recurrent":
+        if layer.mixer.kind in ("recurrent", "hybrid"):
             fixed += times * recurrent(layer.mixer.state_elements, layer.mixer.conv_elements, b, b_state)
     return finite("M_fixed", fixed)
 

@@ -180,6 +180,52 @@ def gated_delta_net(D, H_k, d_k, H_v, d_v, K):
     )
 
 
+def kimi_delta_attention(D, H, d, K):
+    """n = 3 D H d + 3 H d K + H d + H + 2 (D d + d H d) + D H + d + H d D: one Kimi delta attention.
+
+    H heads of d, K conv kernel; in order: query, key and value, their convolution, dt_bias, A_log, forget gate and output
+    gate of rank d, the beta of each head, the gated norm, output. Source: transformers, modeling_kimi_linear.py.
+    """
+    tensors = []
+    for name in ("q_proj", "k_proj", "v_proj"):
+        tensors += linear(name, D, H * d, "state_space")
+    tensors += [Tensor("conv1d.weight", (3 * H * d, 1, K), "state_space")]
+    tensors += [Tensor("dt_bias", (H * d,), "biases"), Tensor("A_log", (H,), "state_space")]
+    for name in ("f", "g"):
+        tensors += linear(name + "_a_proj", D, d, "state_space") + linear(name + "_b_proj", d, H * d, "state_space")
+    return tensors + linear("b_proj", D, H, "state_space") + rms_norm("o_norm", d) + linear("o_proj", H * d, D, "state_space")
+
+
+def lightning_attention(D, a, d):
+    """n = 5 D a d + a d: query, key, value, output and its gate, and a norm. Source: transformers, modeling_minimax.py."""
+    return (
+        linear("qkv_proj", D, 3 * a * d, "state_space")
+        + linear("output_gate", D, a * d, "state_space")
+        + rms_norm("norm", a * d)
+        + linear("out_proj", a * d, D, "state_space")
+    )
+
+
+def short_convolution(D, K, bias=False):
+    """n = 3 D D + D K + D D (+ 5 D biases): LFM2's gated convolution of kernel K. Source: transformers, modeling_lfm2.py."""
+    tensors = linear("in_proj", D, 3 * D, "state_space", bias) + [Tensor("conv.weight", (D, 1, K), "state_space")]
+    return tensors + ([Tensor("conv.bias", (D,), "biases")] if bias else []) + linear("out_proj", D, D, "state_space", bias)
+
+
+def gated_recurrence(D, W, H, K):
+    """n = 3 D W + 2 W + D + W K + W + W + 2 (W W / H + W): Griffin's recurrent block of width W with H blocks of gates.
+
+    In order: two inputs and an output with biases, the convolution of kernel K with its bias, the recurrence, its two
+    block-diagonal gates. Source: De et al. 2024; transformers, modeling_recurrent_gemma.py.
+    """
+    tensors = linear("linear_y", D, W, "state_space", True) + linear("linear_x", D, W, "state_space", True)
+    tensors += linear("linear_out", W, D, "state_space", True) + [Tensor("recurrent_param", (W,), "state_space")]
+    tensors += [Tensor("conv_1d.weight", (W, 1, K), "state_space"), Tensor("conv_1d.bias", (W,), "biases")]
+    for name in ("input_gate", "recurrent_gate"):
+        tensors += [Tensor(name + "_weight", (H, W // H, W // H), "state_space"), Tensor(name + "_bias", (H, W // H), "biases")]
+    return tensors
+
+
 # --- MLP and experts
 
 

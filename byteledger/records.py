@@ -82,6 +82,7 @@ class Model(Record):
     num_hidden_layers: Layers | None = None
     hidden_size: Width
     intermediate_size: Width | None = None
+    ffn_dim: Width | None = None
     num_attention_heads: Heads | None = None
     num_key_value_heads: Heads | None = None
     head_dim: Width | None = None

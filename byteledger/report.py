@@ -110,7 +110,7 @@ def kv(given, context, batch, dtype, budget=None, block=1):
     except ArgumentError as error:
         if not architecture.causal:
             raise hf_config.Refusal(model.place, "model_type", "no_cache") from error
-        raise
+        raise hf_config.Refusal(model.place, error.name, "argument", detail=str(error)) from error
     say = hf_config.Assumption
     assumptions.append(say("cache_dtype", value=dtype.upper(), k=b))
     if dtype in ("fp8", "int8"):

@@ -12,7 +12,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 # The modules whose text decides a number. A change of any of them is a change of revision.
 FORMULAS = (
-    "units", "parameters", "architecture", "families", "class_defaults", "hf_config", "kv_cache", "weight_formats", "ledger", "activations", "attention", "distributed",
+    "units", "parameters", "architecture", "class_defaults", "hf_config", "kv_cache", "weight_formats", "ledger", "activations", "attention", "distributed",
     "estimation", "quantities", "tables",
 )  # fmt: skip
 
@@ -44,6 +44,7 @@ def content_hash(root=ROOT):
     """The first twelve hexadecimal digits of the SHA-256 over names and text of data/*.yaml and the formula modules."""
     root = Path(root)
     files = sorted((root / "data").glob("*.yaml")) + [root / "byteledger" / (name + ".py") for name in sorted(FORMULAS)]
+    files += sorted((root / "byteledger" / "families").glob("*.py"))
     digest = hashlib.sha256()
     for path in files:
         text = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n")

@@ -24,6 +24,10 @@ ASSUMPTIONS = {
         "没有 model_type；按 architectures 里的 {value} 视作 {family}。",
         "There is no model_type; read as {family}, after {value} in architectures.",
     ),
+    "other_type": (
+        "不认识 model_type = {stated}；按 architectures 里的 {value} 视作 {family}。",
+        "model_type = {stated} is unknown; read as {family}, after {value} in architectures.",
+    ),
     "by_fields": (
         "不认识 model_type = {value}；其字段与 Llama 的完全一致，按 Llama 的规则计算：RMSNorm、门控 MLP、无未写明的偏置。",
         "model_type = {value} is unknown; its fields are exactly Llama's, so it is counted by Llama's rule: RMSNorm, gated MLP, no bias that is not stated.",
@@ -52,9 +56,17 @@ ASSUMPTIONS = {
         "路由器的修正偏置（e_score_correction_bias）是缓冲区，不算参数；检查点里另有 {value} 个元素。",
         "The router's correction bias (e_score_correction_bias) is a buffer, not a parameter; a checkpoint holds {value} more elements.",
     ),
-    "revisions": (
-        "{key} 与 {family} 的规则冲突，按规则取 {value}。",
-        "{key} contradicts the rule of {family}; the rule's {value} is taken.",
+    "with_head": (
+        "{key} 写的是 {value}，它没有语言模型头；这里按因果语言模型计算，含 {k} 个元素的输出头。",
+        "{key} names {value}, which has no language-model head; counted as a causal language model, with a head of {k} elements.",
+    ),
+    "cross_attention": (
+        "{key} 的 {k} 个交叉注意力层只缓存图像的 K、V，不随文本增长，不计入 KV 缓存。",
+        "The {k} cross-attention layers of {key} cache only the image's K and V; they do not grow with the text and are not in the KV cache.",
+    ),
+    "zero_experts": (
+        "{key} = {value} 个零专家不持有参数；每个 token 选 {k} 个专家，其中可能有零专家，激活参数量按全部选中真实专家计，是上限。",
+        "The {value} experts of {key} hold nothing; a token picks {k}, some of which may be among them. Active parameters are an upper bound: all real.",
     ),
     "cache_dtype": (
         "KV 缓存按 {value}（每个元素 {k} B）计；权重的格式与此无关。",
@@ -86,6 +98,36 @@ ASSUMPTIONS = {
     ),
 }
 
+# model_type -> why it has no rule.
+NOT_MODELLED = {
+    "zamba": ("各处共用的注意力块按适配器逐层变化", "its shared attention blocks differ from layer to layer by adapters"),
+    "zamba2": ("各处共用的注意力块按 LoRA 适配器逐层变化", "its shared attention blocks differ from layer to layer by LoRA adapters"),
+    "rwkv": ("RWKV 的时间混合没有规则", "there is no rule for RWKV's time mixing"),
+    "rwkv5": ("RWKV 的时间混合没有规则", "there is no rule for RWKV's time mixing"),
+    "rwkv6": ("RWKV 的时间混合没有规则", "there is no rule for RWKV's time mixing"),
+    "rwkv7": ("RWKV 的时间混合没有规则", "there is no rule for RWKV's time mixing"),
+    "xlstm": ("xLSTM 的单元没有规则", "there is no rule for xLSTM's cells"),
+    "phi3small": ("块稀疏注意力与 GEGLU 没有规则", "there is no rule for its block-sparse attention and GEGLU"),
+    "phi4_multimodal": ("文本层里有视觉与语音的 LoRA，没有规则", "its text layers hold LoRA adapters for vision and speech"),
+    "phi4mm": ("文本层里有视觉与语音的 LoRA，没有规则", "its text layers hold LoRA adapters for vision and speech"),
+    "jetmoe": ("注意力本身由专家组成，没有规则", "its attention is itself a mixture of experts"),
+    "step3": ("因式分解注意力没有规则", "there is no rule for its factorised attention"),
+    "step3p5": ("带窗口的层头数不同，注意力有门控，没有规则", "its windowed layers have other head counts, and its attention has gates"),
+    "step3p7": ("带窗口的层头数不同，注意力有门控，没有规则", "its windowed layers have other head counts, and its attention has gates"),
+    "yuan": ("局部滤波注意力（LFA）没有规则", "there is no rule for its localized filtering attention"),
+    "openmoe": ("T5 式的专家模型没有规则", "there is no rule for its T5-like experts"),
+    "molmo": ("配置以自己的字段描述 OLMo 架构，没有规则", "its configuration describes OLMo's architecture in fields of its own"),
+    "kimi_k3": ("残差注意力与潜空间专家没有规则", "there is no rule for its attention residuals and its experts in a latent space"),
+    "hunyuan": ("跨层共享的注意力（CLA）没有规则", "there is no rule for its cross-layer attention"),
+    "llava_llama": ("请给出其 llm_cfg 里的文本配置", "give the configuration of its text part, llm_cfg"),
+    "llava": ("text_config 里的文本配置才有规则", "only the configuration of its text part, text_config, has a rule"),
+    "minicpmv": ("文本部分属于哪个家族随版本而变", "which family its text part is depends on its version"),
+    "clip_vision_model": ("视觉编码器，不是语言模型", "a vision encoder, not a language model"),
+    "clip": ("图文编码器，不是语言模型", "an image and text encoder, not a language model"),
+    "siglip": ("图文编码器，不是语言模型", "an image and text encoder, not a language model"),
+    "gpt_neox_japanese": ("只有最后一层有偏置，没有规则", "only its last layer has a bias"),
+}
+
 REFUSALS = {
     "no_file": ("找不到文件", "there is no such file"),
     "not_utf8": ("不是 UTF-8 文本", "not text in UTF-8"),
@@ -100,6 +142,7 @@ REFUSALS = {
         "没有 model_type = {value} 的规则{detail}。已有：{known}",
         "no rule for model_type = {value}{detail}. Known are: {known}",
     ),
+    "known_unmodelled": ("是 {value}，没有建模：{reason[0]}", "is {value}, which is not modelled: {reason[1]}"),
     "encoder_decoder": (
         "编码器-解码器模型（{value}）没有建模：两个栈的参数与缓存各有规则",
         "an encoder-decoder ({value}) is not modelled: its two stacks have rules of their own for parameters and cache",

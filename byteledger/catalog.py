@@ -4,6 +4,7 @@
 """
 
 from functools import lru_cache, partial
+from itertools import zip_longest
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -57,6 +58,19 @@ class Records(dict):
         raise UnknownId(self.file, id, self)
 
 
+_CONFIGS = {}  # a model's record, and what it says as a configuration
+_SOUND = {}  # a table that could be evaluated, and the records that it was evaluated from
+
+
+def _behind(table):
+    """The files that decide the numbers of a table: those of its axes, and of what their records refer to."""
+    axes = [*table.rows, *table.across, *table.fixed]
+    if "figure" in axes:
+        return list(FILES)  # a figure may select from any file
+    files = {quantities.AXES.get(axis) for axis in axes} | {"states", "dtypes"}
+    return sorted((files | {"models"} if "parameters" in files else files) - {None})
+
+
 class Catalog:
     """The checked data: one attribute for each file of data/, a dict of records by id.
 
@@ -65,15 +79,20 @@ class Catalog:
 
     def __init__(self, records, texts, positions):
         for file in FILES:
-            setattr(self, file, records[file])
-        self._texts, self._positions = texts, positions
-        self._configs = {}
+            setattr(self, file, Records(file, records[file]))
+        self._read, self._texts, self._positions = records, texts, positions
+
+    def read(self, file):
+        """The records of a file as they were read: the very same object for a file that did not change."""
+        return self._read[file]
 
     def config(self, id):
         """What a model's record says as a configuration: hf_config.Config. Raises hf_config.Refusal."""
-        if id not in self._configs:
-            self._configs[id] = hf_config.from_dict(self.models[id].config(), "data/models.yaml " + id)
-        return self._configs[id]
+        record = self.models[id]
+        kept = _CONFIGS.get(id)
+        if kept is None or kept[0] is not record:  # a file that did not change gives the very same records again
+            kept = _CONFIGS[id] = record, hf_config.from_dict(record.config(), "data/models.yaml " + id)
+        return kept[1]
 
     def architecture(self, id):
         """A model's Architecture. Raises ArgumentError, as a formula would."""
@@ -129,7 +148,7 @@ def examine(directory=DATA):
             found = [Fault(_shown(path), 1, "", "the file is missing", "restore it")]
         faults.extend(found)
         left_out |= {(file, id) for id in absent}
-    catalog = Catalog({file: Records(file, records[file]) for file in FILES}, texts, positions)
+    catalog = Catalog(records, texts, positions)
     faults.extend(_cross(catalog, positions, left_out))
     return (None if faults else catalog), faults
 
@@ -235,16 +254,17 @@ def _cross(catalog, positions, left_out):
             report(file, id, path, "no %r in data/%s.yaml%s" % (target, to, " of kind " + kind if kind else ""), suggestion(target, known))
 
     def can_be(file, id, evaluate):
+        """Whether it gives a result; reports why not."""
         try:
             evaluate()
+            return True
         except UnknownId as error:
             if not absent(error.file, error.id):
                 report(file, id, (), str(error), "correct it")
         except ArgumentError as error:
             if not left_out:
                 report(file, id, (), str(error), "correct it")
-        except hf_config.Refusal:
-            pass  # told of the model itself
+        return False
 
     used = set()
     for file, model in FILES.items():
@@ -279,8 +299,11 @@ def _cross(catalog, positions, left_out):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")
         elif figure.quantity:
             can_be("figures", id, partial(quantities.evaluate, catalog, figure.quantity, figure.selection))
-    for id in catalog.tables:
-        can_be("tables", id, partial(tables.evaluate, catalog, id))
+    for id, table in catalog.tables.items():
+        behind = [table] + [catalog.read(file) for file in _behind(table)]
+        if _SOUND.get(id) is None or any(a is not b for a, b in zip_longest(_SOUND[id], behind)):
+            if can_be("tables", id, partial(tables.evaluate, catalog, id)):
+                _SOUND[id] = behind
     return faults
 
 

@@ -230,7 +230,22 @@ def _evaluate(catalog, id, selection):
             arguments[name] = origins[name].value
         else:
             arguments[name], origins[name] = _selected_argument(catalog, source, selection)
-    return Result(id, quantity, arguments, origins, quantity.function(**arguments))
+    return Result(id, quantity, arguments, origins, _value(quantity.function, arguments))
+
+
+def _value(function, arguments):
+    """The function's value; what it says of one architecture is worked out once, as a table asks again and again."""
+    if "architecture" not in arguments:
+        return function(**arguments)
+    try:
+        return _of_architecture(function, tuple(arguments.items()))
+    except TypeError:  # an argument that cannot be a key, such as a list of scales
+        return function(**arguments)
+
+
+@lru_cache(maxsize=4096)
+def _of_architecture(function, arguments):
+    return function(**dict(arguments))
 
 
 def _selected_argument(catalog, source, selection):

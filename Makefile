@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: serve test site tables check anchors watch lock clean
+.PHONY: serve test transformers site tables check anchors watch lock clean
 .DEFAULT_GOAL := serve
 
 serve: site ## builds both languages and serves them on localhost
@@ -16,6 +16,11 @@ site: $(READY) ## builds both languages into site/
 
 test: $(READY) ## runs the whole suite
 	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+transformers: ## holds the families' rules to the models of transformers 5.24.0; installs torch for the CPU, 1.2 GB, into build/
+	@test -x build/transformers/bin/python || $(PYTHON) -m venv build/transformers
+	@build/transformers/bin/pip install -q -r requirements-transformers.txt
+	@OMP_NUM_THREADS=1 build/transformers/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m transformers tests/test_transformers.py $(ARGS)
 
 tables: $(READY) ## renders every table into tests/golden/*.csv and shows what moved
 	@$(BIN)/python -m byteledger tables

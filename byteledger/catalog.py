@@ -296,7 +296,7 @@ def _cross_model(catalog, id, model, report):
         if assumption.id in ("absent", "by_fields", "by_architecture"):
             report(id, (), str(assumption), "write the field down: a record leaves nothing to be assumed")
     for key in config.unused:
-        report(id, (key,), "%s has no use for %r" % (model.model_type, key), "remove it; a field that nothing reads misleads")
+        report(id, (key,), "%s has no use for %r" % (model.model_type, key), "remove it, or correct its name; a field that nothing reads misleads")
     counted = parameters.total(config.architecture)
     if model.published_parameters is not None and counted + model.checkpoint_buffers != model.published_parameters:
         report(

@@ -14,6 +14,7 @@ from .nearest import suggestion
 from .wording import ASSUMPTIONS, NOT_MODELLED, REFUSALS, say
 
 REQUIRED = object()
+STATE_DTYPES = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")  # the format of a recurrent state
 LARGEST = 10**8  # no field of any published architecture comes near
 
 # canonical key -> other names of the same field.
@@ -191,11 +192,11 @@ def from_dict(config, file=""):
     except ArgumentError as error:
         raise Refusal(file, prefix + error.name, "argument", detail=str(error)[len(error.name) :].strip()) from error
     fields.leftovers(architecture)
-    state = config.get("mamba_ssm_cache_dtype") or config.get("mamba_ssm_dtype")
+    state = next((config[key] for key in STATE_DTYPES if config.get(key)), None)
     return Config(
         file, architecture, assumptions, _text(config, "dtype", "torch_dtype") or _text(outer, "dtype", "torch_dtype"),
         config.get("quantization_config") or outer.get("quantization_config"), fields.positions(), state if isinstance(state, str) else None,
-        [key for key in config if key not in fields.used],
+        [key for key in config if key not in fields.used and key not in STATE_DTYPES],
     )  # fmt: skip
 
 

@@ -6,8 +6,6 @@ For the command line, which answers at once: `catalog.load()` checks all of data
 import re
 from pathlib import Path
 
-import yaml
-
 from . import strict_yaml
 from .nearest import suggestion
 
@@ -37,8 +35,16 @@ def record(file, id):
     return value[id]
 
 
-def words(language):
-    """{term: its word in a language} of data/terms.yaml."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    with open(DATA / "terms.yaml", encoding="utf-8") as file:
-        return {id: term[language] for id, term in yaml.load(file, loader).items()}
+class Words(dict):
+    """{term: its word in one language} of data/terms.yaml, each read when it is asked for."""
+
+    def __init__(self, language):
+        dict.__init__(self)
+        self._language, self._text = language, (DATA / "terms.yaml").read_text(encoding="utf-8")
+
+    def __missing__(self, id):
+        line = re.search(r"^%s: \{.*\}$" % re.escape(id), self._text, re.M)
+        if not line:
+            raise NoRecord("data/terms.yaml has no label %r on one line" % id)
+        self[id] = strict_yaml.load(line[0])[0][id][self._language]
+        return self[id]

@@ -75,7 +75,12 @@ class Model(Record):
     published_parameters is what the publisher gives, checkpoint_buffers the part of it that is no parameter,
     published_seen whether that figure was read in a public file for this record or recalled before it was computed;
     counted_parameters was counted on the model itself, built on the meta device. The formula must give the same as both.
+
+    Fields beyond those named here are the family's: its rule reads them and refuses what it cannot use, and a field that
+    the rule never looks at is a fault.
     """
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
     name: Text
     model_type: Text
@@ -86,69 +91,10 @@ class Model(Record):
     num_attention_heads: Heads | None = None
     num_key_value_heads: Heads | None = None
     head_dim: Width | None = None
-    vocab_size: Annotated[int, Field(ge=256, le=2_000_000)]
+    vocab_size: Annotated[int, Field(ge=256, le=2_000_000)] | None = None
     tie_word_embeddings: bool | None = None
     max_position_embeddings: Some | None = None
     attention_bias: bool | None = None
-    sliding_window: Some | None = None
-    sliding_window_pattern: Some | None = None
-    use_sliding_window: bool | None = None
-    max_window_layers: Annotated[int, Field(ge=0, le=1000)] | None = None
-    layer_types: list[Text] | None = None
-    attention_chunk_size: Some | None = None
-    q_lora_rank: Width | None = None
-    kv_lora_rank: Width | None = None
-    qk_nope_head_dim: Width | None = None
-    qk_rope_head_dim: Width | None = None
-    v_head_dim: Width | None = None
-    num_experts: Some | None = None
-    num_local_experts: Some | None = None
-    n_routed_experts: Some | None = None
-    num_experts_per_tok: Some | None = None
-    n_shared_experts: Annotated[int, Field(ge=0, le=1000)] | None = None
-    moe_intermediate_size: Width | None = None
-    shared_expert_intermediate_size: Width | None = None
-    intermediate_size_mlp: Width | None = None
-    first_k_dense_replace: Annotated[int, Field(ge=0, le=1000)] | None = None
-    decoder_sparse_step: Some | None = None
-    mlp_only_layers: list[int] | None = None
-    interleave_moe_layer_step: Some | None = None
-    use_qk_norm: bool | None = None
-    lm_head_bias: bool | None = None
-    word_embed_proj_dim: Width | None = None
-    do_layer_norm_before: bool | None = None
-    type_vocab_size: Some | None = None
-    bias: bool | None = None
-    multi_query: bool | None = None
-    new_decoder_architecture: bool | None = None
-    parallel_attn: bool | None = None
-    linear_num_key_heads: Some | None = None
-    linear_num_value_heads: Some | None = None
-    linear_key_head_dim: Some | None = None
-    linear_value_head_dim: Some | None = None
-    linear_conv_kernel_dim: Some | None = None
-    full_attention_interval: Some | None = None
-    state_size: Some | None = None
-    expand: Some | None = None
-    conv_kernel: Some | None = None
-    time_step_rank: Some | None = None
-    hybrid_override_pattern: Text | None = None
-    mamba_num_heads: Some | None = None
-    mamba_head_dim: Some | None = None
-    ssm_state_size: Some | None = None
-    n_groups: Some | None = None
-    mamba_d_state: Some | None = None
-    mamba_d_conv: Some | None = None
-    mamba_expand: Some | None = None
-    mamba_dt_rank: Some | None = None
-    attn_layer_period: Some | None = None
-    attn_layer_offset: Annotated[int, Field(ge=0, le=1000)] | None = None
-    expert_layer_period: Some | None = None
-    expert_layer_offset: Annotated[int, Field(ge=0, le=1000)] | None = None
-    moe_shared_expert_intermediate_size: Width | None = None
-    hybrid_layer_pattern: list[int] | None = None
-    moe_layer_freq: list[int] | None = None
-    swa_num_key_value_heads: Heads | None = None
     checkpoint_buffers: Annotated[int, Field(ge=0, le=10**9)] = 0
     published_parameters: ParameterCount | None = None
     published_seen: Literal["read", "recalled"] | None = None

@@ -4,7 +4,7 @@ import json
 import os
 import unicodedata
 
-from . import hf_config, kv_cache, one_record, parameters
+from . import hf_config, kv_cache, one_record, parameters, quantization_config, weight_formats
 from .arguments import ArgumentError
 from .printed import amount, number
 
@@ -69,7 +69,27 @@ def params(given):
             for layer, times in architecture.layers
         ],
         "published_parameters": (model.record or {}).get("published_parameters"),
-        "assumptions": list(model.config.assumptions),
+        **_weights(model),
+    }
+
+
+def _weights(model):
+    """How the weights are stored, or why that is not known, and all assumptions. The count stands either way."""
+    try:
+        stored = quantization_config.from_config(model.config)
+    except hf_config.Refusal as refusal:
+        return {"weights": None, "weights_refused": refusal, "assumptions": list(model.config.assumptions)}
+    format = one_record.record("weight_formats", stored.format)
+    scales = [weight_formats.Scale(scale["bits"], scale["per"], scale.get("flat", False)) for scale in format.get("scales", ())]
+    return {
+        "weights": {
+            "format": stored.format,
+            "bytes": weight_formats.weights(model.config.architecture, format["bits"], scales, stored.keeps, stored.kept_bytes),
+            "converted": weight_formats.converted(model.config.architecture, stored.keeps),
+            "kept": weight_formats.kept(model.config.architecture, stored.keeps),
+        },
+        "weights_refused": None,
+        "assumptions": list(model.config.assumptions) + stored.assumptions,
     }
 
 
@@ -137,12 +157,14 @@ def kv(given, context, batch, dtype, budget=None, block=1):
 def as_json(result, language, revision):
     """The result as JSON, its assumptions in words."""
     said = {**result, "assumptions": [assumption.said(language) for assumption in result["assumptions"]], "revision": str(revision)}
+    if said.get("weights_refused"):
+        said["weights_refused"] = said["weights_refused"].said(language)
     return json.dumps(said, ensure_ascii=False, indent=2)
 
 
 def params_text(result, language, revision):
     """The result of params() as aligned lines."""
-    words = one_record.words(language)
+    words = one_record.Words(language)
     found = result["parameters"]
     rows = [(words["parameters." + part], number(n, 0), "") for part, n in found["by_part"].items()]
     rows.append(("—", "", ""))
@@ -150,8 +172,14 @@ def params_text(result, language, revision):
     if found["active"] != found["total"]:
         rows.append((words["parameters.active"], number(found["active"], 0), ""))
     rows.append((words["parameters.non_embedding"], number(found["non_embedding"], 0), ""))
-    weights = 2 * found["total"]
-    rows.append((words["report.bf16_weights"], amount(weights, "GB") + " GB", amount(weights, "GiB") + " GiB"))
+    stored = result["weights"]
+    if stored:
+        name = one_record.record("weight_formats", stored["format"])["name"][language]
+        rows.append(("%s (%s)" % (words["report.weights"], name), amount(stored["bytes"], "GB") + " GB", amount(stored["bytes"], "GiB") + " GiB"))
+        if stored["format"] not in ("bf16", "fp16", "fp32"):
+            rows.append((words["weight_formats.kept"], number(stored["kept"], 0), ""))
+    else:
+        rows.append((words["report.weights"], "?", result["weights_refused"].said(language)))
     if result["published_parameters"]:
         rows.append((words["report.published"], number(result["published_parameters"], 0), ""))
     return _text(result, rows, words, language, revision)
@@ -159,7 +187,7 @@ def params_text(result, language, revision):
 
 def kv_text(result, language, revision):
     """The result of kv() as aligned lines."""
-    words = one_record.words(language)
+    words = one_record.Words(language)
 
     def size(n):
         return amount(n, "GB") + " GB", amount(n, "GiB") + " GiB"

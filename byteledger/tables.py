@@ -19,6 +19,7 @@ DERIVED = {
     ("strategy", "per_rank"): "bytes per rank as a formula",
     ("figure", "figure"): "the figure itself",
     ("model", "layers"): "how many layers the family's rule makes",
+    ("model", "vocabulary"): "rows of the embedding",
     ("model", "heads"): "heads / KV heads x head size, or what stands in their place",
     ("model", "windows"): "layers with a window of all layers that attend, and the window",
     ("model", "experts"): "experts per token of all experts, with shared ones",
@@ -104,7 +105,7 @@ def _field_kind(catalog, record, axis, field):
     if (axis, field) in BYTES_PER_PARAMETER:
         return "bytes per parameter"
     if (axis, field) in DERIVED and axis == "model":
-        return "count" if field == "layers" else None
+        return "count" if field in ("layers", "vocabulary") else None
     for ending, unit in FIELD_UNITS.items():
         if field.endswith(ending):
             return unit
@@ -175,6 +176,8 @@ def model_words(field, architecture):
     """What a model's layers say, as a number or a short text without words; None where they say nothing."""
     if field == "layers":
         return architecture.num_hidden_layers
+    if field == "vocabulary":
+        return architecture.vocab_size
     found = []
     for layer, _ in architecture.layers:
         mixer, mlp, text = layer.mixer, layer.mlp, None

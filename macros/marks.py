@@ -444,4 +444,4 @@ HOMES = {
 }
 
 # Quantities whose formula is told in words: the section that tells it.
-SECTIONS = {"parameters": ("models", "models.count"), "accelerators": ("accelerators", "accelerators")}
+SECTIONS = {"parameters": ("models", "models.count"), "kv_cache": ("models", "models.count"), "accelerators": ("accelerators", "accelerators")}

@@ -19,7 +19,7 @@ def render(catalog, id, marks):
         [
             '<figure class="table" id="table.%s">' % escape(id),
             '<div class="table-scroll" role="region" tabindex="0" aria-labelledby="caption.%s">' % escape(id),
-            '<table class="data"><caption id="caption.%s">%s</caption>' % (escape(id), view.caption()),
+            '<table class="data"%s><caption id="caption.%s">%s</caption>' % (view.interactive(), escape(id), view.caption()),
             "<thead>%s</thead> <tbody>" % view.head(),
             " ".join(view.row(row) for row in view.table.rows),
             "</tbody></table></div>",
@@ -64,6 +64,17 @@ class _View:
 
     def label(self, id):
         return words_of(self.catalog.terms[id], self.language)
+
+    def interactive(self):
+        """The words that table.js needs to make a long table searchable and sortable; without it all rows stand there."""
+        if not self.table.record.interactive:
+            return ""
+        words = (("filter", "label.filter_rows"), ("shown", "label.shown_rows"), ("sort", "label.sort_by"))
+        return "".join(' data-%s="%s"' % (name, escape(self.label(term))) for name, term in words)
+
+    def column(self, index):
+        """The position of a heading's cells, for table.js."""
+        return ' data-column="%d"' % index if self.table.record.interactive else ""
 
     def caption(self):
         record = self.table.record
@@ -113,18 +124,18 @@ class _View:
     def head(self):
         grouped = any(heading.across for heading in self.table.headings)
         first, second, previous = [], [], None
-        for heading in self.table.headings:
+        for index, heading in enumerate(self.table.headings):
             name, unit = self.heading(heading)
             numeric = ' class="number"' if self.numeric(heading) else ""
             if not heading.across:
                 span = ' rowspan="2"' if grouped else ""
-                first.append('<th scope="col"%s%s>%s%s</th>' % (span, numeric, name, unit))
+                first.append('<th scope="col"%s%s%s>%s%s</th>' % (span, numeric, self.column(index), name, unit))
                 continue
             if heading.id != previous:
                 count = sum(1 for other in self.table.headings if other.id == heading.id)
                 first.append('<th scope="colgroup" colspan="%d" class="group">%s%s</th>' % (count, name, unit))
                 previous = heading.id
-            second.append('<th scope="col" class="number">%s</th>' % escape(self.across(heading)))
+            second.append('<th scope="col" class="number"%s>%s</th>' % (self.column(index), escape(self.across(heading))))
         rows = "<tr>%s</tr>" % " ".join(first)
         return rows + (" <tr>%s</tr>" % " ".join(second) if grouped else "")
 
@@ -155,8 +166,14 @@ class _View:
                 cells.append('<th scope="row"%s>%s%s</th>' % (numeric, mark, shown))
             else:
                 kind = ' class="number"' if self.numeric(heading) else ""
-                cells.append("<td%s>%s</td>" % (kind, shown))
+                cells.append("<td%s%s>%s</td>" % (kind, self.exact(cell), shown))
         return "<tr%s>%s</tr>" % (' class="total"' if row.total else "", " ".join(cells))
+
+    def exact(self, cell):
+        """The full value of a number, by which table.js sorts."""
+        value = cell.value if isinstance(cell, quantities.Result) else cell
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return ' data-value="%s"' % value if number and self.table.record.interactive else ""
 
     def cell(self, heading, cell, row):
         """The HTML of one cell."""

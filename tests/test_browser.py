@@ -235,3 +235,23 @@ def in_sight(id):
 def top(id):
     """JavaScript: where an element begins, in pixels from the top of the window."""
     return "document.getElementById(%s)?.getBoundingClientRect().top" % json.dumps(id)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_catalogue_is_searched_and_sorted(page, server, language):
+    """A word and a number narrow the rows, clearing shows them all; a heading sorts by full values, and once more turns round."""
+    page.open(server + LANGUAGES[language] + "models.html", **DESKTOP)
+    page.wait_for("!!document.querySelector('.table-filter input')")
+    shown = "[...document.querySelectorAll('table[data-filter] tbody tr')].filter(r => !r.hidden).map(r => r.cells[0].textContent)"
+    everything = page.evaluate(shown)
+
+    def search(text):
+        page.evaluate("(i => { i.value = %s; i.dispatchEvent(new Event('input')) })(document.querySelector('.table-filter input'))" % json.dumps(text))
+        return page.evaluate(shown)
+
+    assert len(everything) > 100 and search("deepseek v3") == ["DeepSeek-V3", "DeepSeek-V3.2"]
+    assert search("70553706496") == search("70,553,706,496") == ["Llama 3 70B", "Llama 3.1 70B"] and search("") == everything
+    page.evaluate("document.querySelector('th[data-column=\"2\"] button').click()")
+    assert page.evaluate(shown)[0] == "Kimi K2"  # 1,026,408,209,408, the most of all
+    page.evaluate("document.querySelector('th[data-column=\"2\"] button').click()")
+    assert page.evaluate(shown)[0] == "BERT base (cased)" and page.evaluate("document.querySelector('th[data-column=\"2\"]').getAttribute('aria-sort')") == "ascending"

@@ -1,5 +1,6 @@
-"""python -m byteledger: check and tables, as a maintainer meets them."""
+"""python -m byteledger: check and tables, as a maintainer meets them; params and kv, as a planner does."""
 
+import json
 import os
 import re
 import subprocess
@@ -63,3 +64,71 @@ def test_check_tells_all_faults_at_once(checkout):
 
 def test_the_version_names_the_revision():
     assert str(revision()) in run(ROOT, "--version").stdout
+
+
+# --- params and kv
+
+
+def asked(*arguments, code=0):
+    done = run(ROOT, *arguments)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def test_params_as_json():
+    """The documented keys; DeepSeek-V3's count from transformers on the meta device, its parts summing to it."""
+    found = json.loads(asked("params", "deepseek-v3", "--json").stdout)
+    assert found["parameters"]["total"] == 671_026_404_352 and found["parameters"]["active"] == 37_552_282_624
+    assert found["parameters"]["embedding"] == 129_280 * 7168
+    assert sum(found["parameters"]["by_part"].values()) == found["parameters"]["total"]
+    assert sum(layer["count"] * layer["parameters"] for layer in found["layers"]) == 671_026_404_352 - 2 * 926_679_040 - 7168
+    assert found["revision"] == str(revision()) and isinstance(found["assumptions"], list)
+
+
+def test_params_of_a_file_and_its_folder(tmp_path):
+    """A config.json, or the folder that holds it, in the file's own names; Llama 3 70B, 70,553,706,496 on the Hub."""
+    config = {"model_type": "llama", "n_layers": 80, "d_model": 8192, "n_heads": 64, "num_kv_heads": 8, "ffn_hidden_size": 28672, "vocab_size": 128256, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    for given in (tmp_path, tmp_path / "config.json"):
+        found = json.loads(asked("params", str(given), "--json").stdout)
+        assert found["parameters"]["total"] == 70_553_706_496 and found["assumptions"] == []
+        assert found["weights"]["format"] == "bf16" and found["weights"]["bytes"] == 141_107_412_992  # total_size of its safetensors index
+
+
+def test_params_for_people():
+    """Aligned, with units, in either language; what was assumed stands below."""
+    en = asked("params", "llama-3.1-70b").stdout
+    assert re.search(r"Parameters +70,553,706,496\n", en) and re.search(r"Weights \(BF16\) +141.1 GB +131.4 GiB\n", en) and "neither a dtype" in en
+    zh = asked("params", "qwen3-30b-a3b", "--lang", "zh").stdout
+    assert re.search(r"参数量 +30,532,122,624\n", zh) and re.search(r"每 token 激活 +3,353,032,704\n", zh) and "前提" in zh
+
+
+def test_kv_as_json():
+    """The documented keys: 70,272 B per token for DeepSeek-V3; gpt-oss 120B with and without its windows (hf-mem#60)."""
+    found = json.loads(asked("kv", "deepseek-v3", "--context", "32768", "--batch", "2", "--json").stdout)
+    assert found["bytes_per_token"] == 70_272 and found["fixed_bytes_per_sequence"] == 0 and found["total_bytes"] == 70_272 * 32_768 * 2
+    found = json.loads(asked("kv", "gpt-oss-120b", "--context", "128K", "--json").stdout)
+    assert (found["bytes_per_token"], found["steady_bytes_per_token"]) == (73_728, 36_864)
+    assert found["total_bytes"] == 36_864 * (131_072 + 127) and found["reserved_bytes"] == 73_728 * 131_072
+    assert json.loads(asked("kv", "llama-2-70b", "--dtype", "int8", "--json").stdout)["bytes_per_token"] == 163_840  # the scaling book's 160 kB
+    assert json.loads(asked("kv", "llama-2-70b", "--dtype", "fp32", "--json").stdout)["bytes_per_token"] == 4 * 163_840
+
+
+def test_kv_within_a_budget():
+    """10 GiB hold one sequence of 32,768 tokens of Llama 3.1 70B (320 KiB each) and not one token more."""
+    found = json.loads(asked("kv", "llama-3.1-70b", "--context", "32K", "--budget", "10GiB", "--json").stdout)
+    assert found["largest_batch"] == 1 and found["largest_context"] == 32_768
+    found = json.loads(asked("kv", "llama-3.1-70b", "--context", "32K", "--budget", "10GB", "--json").stdout)
+    assert found["largest_batch"] == 0 and found["largest_context"] == 10**10 // 327_680
+
+
+def test_refusals_go_to_standard_error(tmp_path):
+    """Exit code 2, nothing on standard output, the file and the key named, in the language asked for."""
+    path = tmp_path / "config.json"
+    for text, key in (('{"model_type": "t5", "d_model": 512}', "model_type"), ('{"model_type": "llama", "hidden_size": 64}', "vocab_size"), ("{", "JSON")):
+        path.write_text(text, encoding="utf-8")
+        done = asked("params", str(path), code=2)
+        assert done.stdout == "" and str(path) in done.stderr and key in done.stderr and "Traceback" not in done.stderr
+    assert "编码器" in asked("kv", "bert-base-cased", "--lang", "zh", code=2).stderr
+    assert "did you mean 'llama-3.1-70b'?" in asked("params", "llama-3.1-70", code=2).stderr
+    assert "unit" in asked("kv", "llama-3.1-8b", "--budget", "40", code=2).stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from byteledger import hf_config, parameters
+from byteledger import hf_config, kv_cache, parameters
 from byteledger.hf_config import Refusal
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -196,3 +196,58 @@ def test_class_defaults_are_what_the_script_writes(tmp_path, monkeypatch):
         kind = CONFIG_MAPPING[family]
         kind = getattr(kind, "sub_configs", {}).get("text_config", kind)
         assert CLASS_DEFAULTS[family] == script["defaults"](kind, script["asked"]()), family
+
+
+# --- the KV cache: a prompt and a decoding step of a small real model, what DynamicCache then holds
+
+SIZES = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 500, "intermediate_size": 128, "num_hidden_layers": 4}
+DELTA = {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16}
+LATENT = {"q_lora_rank": 32, "kv_lora_rank": 48, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "moe_intermediate_size": 64, "first_k_dense_replace": 1}
+CACHES = {
+    "llama": {},
+    "qwen3": {"head_dim": 32},
+    "gpt2": {"num_key_value_heads": DELETED, "intermediate_size": DELETED, "max_position_embeddings": 128},
+    "falcon": {"intermediate_size": DELETED, "num_key_value_heads": DELETED, "multi_query": True, "new_decoder_architecture": False, "alibi": False},
+    "mistral": {"sliding_window": 16},
+    "gemma2": {"head_dim": 16, "sliding_window": 16},
+    "gemma3_text": {"head_dim": 16, "sliding_window": 16, "num_hidden_layers": 6},
+    "gpt_oss": {"head_dim": 16, "sliding_window": 16, "num_local_experts": 4, "num_experts_per_tok": 2},
+    "llama4_text": {"head_dim": 16, "intermediate_size_mlp": 128, "num_local_experts": 2, "num_experts_per_tok": 1, "attention_chunk_size": 16},
+    "deepseek_v2": {**LATENT, "num_key_value_heads": 4, "topk_method": "greedy"},
+    "deepseek_v3": {**LATENT, "num_key_value_heads": 4},
+    "qwen3_next": {**DELTA, "head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32},
+    "jamba": {"num_hidden_layers": 8, "num_experts": 2, "num_experts_per_tok": 2, "mamba_d_state": 8, "attn_layer_period": 4, "attn_layer_offset": 2, "expert_layer_period": 2, "expert_layer_offset": 1},
+    "nemotron_h": {"num_hidden_layers": DELETED, "layers_block_type": ["mamba", "mlp", "attention", "mamba"], "mamba_num_heads": 8, "mamba_head_dim": 16, "ssm_state_size": 16, "n_groups": 2, "head_dim": 16},
+    "mamba": {"num_attention_heads": DELETED, "num_key_value_heads": DELETED, "intermediate_size": DELETED, "state_size": 8},
+    "mamba2": {"num_attention_heads": DELETED, "num_key_value_heads": DELETED, "intermediate_size": DELETED, "state_size": 8, "num_heads": 8, "head_dim": 16, "n_groups": 2},
+}  # fmt: skip
+
+
+def held(cache):
+    """Bytes of every tensor that a cache holds, by the elements that it shows: a slice may hold the storage of more."""
+    total = 0
+    for layer in cache.layers:
+        for name in ("keys", "values", "conv_states", "recurrent_states"):
+            found = getattr(layer, name, None)
+            for tensor in found.values() if isinstance(found, dict) else (found,):
+                if isinstance(tensor, torch.Tensor):
+                    total += tensor.numel() * tensor.element_size()
+    return total
+
+
+@pytest.mark.parametrize("model_type", CACHES)
+@pytest.mark.parametrize("prompt, batch", [(40, 2), (9, 1)])
+def test_kv_bytes(model_type, prompt, batch):
+    """kv_cache.total after prompt + 1 tokens is what DynamicCache holds, in BF16, windows and recurrent state included."""
+    fields = {key: value for key, value in {**SIZES, **CACHES[model_type]}.items() if value is not DELETED}
+    config = CONFIG_MAPPING[model_type](**fields)
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+    with torch.no_grad():
+        cache = model(torch.randint(0, 400, (batch, prompt)), use_cache=True).past_key_values if "mamba" not in model_type else None
+        if cache is None:
+            first = model(torch.randint(0, 400, (batch, prompt)), use_cache=True)
+            cache = getattr(first, "past_key_values", None) or first.cache_params
+        else:
+            model(torch.randint(0, 400, (batch, 1)), past_key_values=cache, use_cache=True)
+    architecture = hf_config.from_dict({"model_type": model_type, **fields}).architecture
+    assert held(cache) == kv_cache.total(architecture, prompt + 1, batch, 2)

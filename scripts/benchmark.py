@@ -1,0 +1,73 @@
+"""Times, as ratios within one run, since a second here is no second elsewhere: python scripts/benchmark.py [--rounds N]
+
+- a command that answers (params, kv), beside a bare `python -c pass`: at most 6 times as long is the aim;
+- a configuration read and counted, beside a fixed loop of additions in the same process.
+The rounds of the two alternate, and the least of each counts: what else the machine does only ever adds.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from byteledger import hf_config, kv_cache, one_record, parameters  # noqa: E402
+
+COMMANDS = (("params", "llama-3.1-70b"), ("params", "deepseek-v3", "--json"), ("kv", "gpt-oss-120b", "--context", "128K"))
+BARE = [sys.executable, "-c", "pass"]
+
+
+def least(rounds, *runs):
+    """The least seconds of each of several functions, called in turn."""
+    best = [float("inf")] * len(runs)
+    for _ in range(rounds):
+        for i, run in enumerate(runs):
+            start = time.perf_counter()
+            run()
+            best[i] = min(best[i], time.perf_counter() - start)
+    return best
+
+
+def command(arguments):
+    """A function that runs a command and fails if it does."""
+    return lambda: subprocess.run([sys.executable, "-m", "byteledger", *arguments], cwd=ROOT, capture_output=True, check=True)
+
+
+def reference():
+    """The fixed loop: 10,000 additions."""
+    total = 0
+    for i in range(10_000):
+        total += i
+    return total
+
+
+def evaluation(id):
+    """A function that reads a model's configuration and computes its parameters and its KV cache."""
+    record = {key: value for key, value in one_record.record("models", id).items() if key not in one_record.ABOUT}
+
+    def run():
+        architecture = hf_config.from_dict(record, id).architecture
+        return parameters.total(architecture), parameters.active(architecture), kv_cache.total(architecture, 32768, 1, 2)
+
+    return run
+
+
+def main():
+    """Prints the ratios; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=15, metavar="N", help="rounds of each (default: 15)")
+    rounds = parser.parse_args().rounds
+    for arguments in COMMANDS:
+        bare, answer = least(rounds, lambda: subprocess.run(BARE, check=True), command(arguments))
+        print("byteledger %-40s %5.2f x python -c pass" % (" ".join(arguments), answer / bare))
+    for id in ("llama-3.1-70b", "deepseek-v3", "nemotron-h-8b"):
+        loop, read = least(rounds, reference, evaluation(id))
+        print("read and count %-36s %5.2f x the loop, %d a second here" % (id, read / loop, 1 / read))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -190,7 +190,8 @@ def model_words(field, architecture):
             attending = sum(times for other, times in architecture.layers if other.mixer.kind in ("grouped_query", "latent"))
             text = "%d / %d × %d" % (alike, attending, mixer.window)
         elif field == "experts" and mlp.kind == "experts":
-            text = "%d / %d%s" % (mlp.num_experts_per_tok, mlp.num_experts, " + 1" if mlp.shared_intermediate_size else "")
+            shared = -(-mlp.shared_intermediate_size // mlp.intermediate_size)  # as many experts as its width makes
+            text = "%d / %d%s" % (mlp.num_experts_per_tok, mlp.num_experts, " + %d" % shared if shared else "")
         if text and text not in found:
             found.append(text)
     return "; ".join(found) or None

@@ -230,10 +230,11 @@ class Marks:
 
     def number(self, result, shown):
         """A number as a link to its formula, with its derivation for book.js."""
-        return '<a class="value" href="%s" title="%s" data-steps="%s" data-source="%s">%s</a>' % (
+        # JSON is full of double quotes: single ones around it keep the page a fifth smaller.
+        return '<a class="value" href="%s" title="%s" data-steps=\'%s\' data-source="%s">%s</a>' % (
             attribute(self._href(*self._home(result.id))),
             attribute(derivation(result)),
-            attribute(self._steps(result)),
+            attribute(self._steps(result)).replace("&quot;", '"'),
             attribute("; ".join(self.catalog.references[id].short for id in self._sources(result))),
             shown,
         )

@@ -89,8 +89,8 @@ ASSUMPTIONS = {
         "The recurrent state does not grow with the context; it is taken in {value}, {k} B an element.",
     ),
     "no_engine": (
-        "不含引擎的块取整、块表与预留；见 KV 缓存一章。",
-        "Without an engine's rounding to blocks, block tables and reserves; see the chapter on the KV cache.",
+        "不含引擎的块取整、块表与预留；见 KV cache 一页。",
+        "Without an engine's rounding to blocks, block tables and reserves; see the page on the KV cache.",
     ),
     "positions": (
         "上下文 {value} 超过配置里的 max_position_embeddings = {k}；字节数仍照算。",

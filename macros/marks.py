@@ -439,10 +439,14 @@ HOMES = {
     "distributed.optimizer": "distributed.persistent",
     "distributed.shard_group": "distributed.persistent",
     "distributed.gathered_weights": "ledger.weights",
+    "kv_cache.largest_batch": "kv_cache.total",
+    "kv_cache.largest_context": "kv_cache.total",
+    "kv_cache.fixed_bytes_per_sequence": "kv_cache.total",
+    "kv_cache.multi_head": "kv_cache.saving",
     "weight_formats.kept": "weight_formats.weights",
     "weight_formats.converted": "weight_formats.weights",
     "weight_formats.bytes_per_parameter": "weight_formats.weights",
 }
 
 # Quantities whose formula is told in words: the section that tells it.
-SECTIONS = {"parameters": ("models", "models.count"), "kv_cache": ("models", "models.count"), "accelerators": ("accelerators", "accelerators")}
+SECTIONS = {"parameters": ("models", "models.count"), "kv_cache": ("kv-cache", "kv-cache"), "accelerators": ("accelerators", "accelerators")}

@@ -1,12 +1,17 @@
 """Measures with real PyTorch, without a GPU: python scripts/measure.py --help
 
-  fsdp2 …        one rank's peak under FSDP2, of a model given by its config.json's fields: one JSON object on stdout
-  case NAME …    cases of scripts/measuring/cases.py, each in a process of its own, one file NAME.json for each into --out
+  list           the cases, and which of them are recorded
+  case NAME …    measures cases, each in a process of its own, one file NAME.json for each into --out; patterns such as
+                 'llama-*' and names of sets (small, grid, unseen, states, saved, shards) do. What is there already, or
+                 recorded with the same configuration, settings and versions, is passed over.
+  record         takes these files into data/observations.yaml
+  fsdp2 …        one rank's peak under FSDP2 of a model given by its config.json's fields: one JSON object on stdout
 
-Needs the packages of requirements-transformers.txt; imported by nothing.
+Needs the packages of requirements-transformers.txt: make transformers installs them. Nothing imports this.
 """
 
 import argparse
+import datetime
 import json
 import os
 import subprocess
@@ -16,6 +21,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from byteledger import one_record  # noqa: E402
+from measuring import observations  # noqa: E402
+from measuring.cases import CASES, HELD_OUT, SETS  # noqa: E402
 
 FIELDS = (
     "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size", "vocab_size",
@@ -32,21 +42,19 @@ def value(text):
         return text
 
 
-def versions():
-    """{package: version} of what a measurement depends on."""
-    import platform
-
-    import torch
-    import transformers
-
-    return {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__}
+def fields(config):
+    """The config.json's fields of a case: its own, or those of a model of data/models.yaml."""
+    if "model" not in config:
+        return config
+    record = one_record.record("models", config["model"])
+    return {key: field for key, field in record.items() if key not in one_record.ABOUT}
 
 
 def measure(kind, config, settings):
     """The measurement of one case, in this process."""
     from importlib import import_module
 
-    return import_module("measuring." + kind).measure(config, **settings)
+    return import_module("measuring." + kind).measure(fields(config), **settings)
 
 
 def one(args):
@@ -61,53 +69,99 @@ def one(args):
     for switch, (name, meant) in SWITCHES.items():
         if getattr(args, switch):
             settings[name] = meant
-    print(json.dumps({"config": config, "settings": settings, "versions": versions(), **measure("fsdp2", config, settings)}))
+    print(json.dumps({"config": config, "settings": settings, "versions": observations.versions(), **measure("fsdp2", config, settings)}))
+
+
+def chosen(patterns, held_out):
+    """The names that the patterns and names of sets mean; what is held out only if it is asked for."""
+    names = [name for pattern in patterns for name in SETS.get(pattern, [name for name in CASES if fnmatch(name, pattern)])]
+    return [name for name in dict.fromkeys(names) if held_out or name not in HELD_OUT]
 
 
 def many(args):
-    """case: measures each case in a process of its own; a case whose file is there with the same versions and configuration is passed over."""
-    from measuring.cases import SMALL
-
+    """case: measures, and says how far it is; returns 1 if a case failed."""
+    names = chosen(args.names, args.held_out)
+    if not names:
+        print("no case has such a name; see `python scripts/measure.py list`", file=sys.stderr)
+        return 2
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
-    names = [name for name in SMALL if any(fnmatch(name, pattern) for pattern in args.names)]
-    failed = []
+    recorded, failed = observations.read(), []
     for i, name in enumerate(names, 1):
-        kind, config, settings = SMALL[name]
+        case = dict(zip(("kind", "config", "settings"), CASES[name]))
         path = out / (name + ".json")
-        if path.exists() and not args.again:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            if (record["config"], record["settings"]) == (config, settings):
-                continue
-        start = time.monotonic()
-        command = [sys.executable, __file__, "child", json.dumps([kind, config, settings])]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout, env=os.environ | {"OMP_NUM_THREADS": "1"})
-            said = done.stderr.strip().splitlines()[-1:] if done.returncode else []
-        except subprocess.TimeoutExpired:
-            done, said = None, ["over %d s" % args.timeout]
-        if said or done is None:
-            failed.append(name)
-            print("%d/%d  %s  failed: %s" % (i, len(names), name, " ".join(said)), flush=True)
+        there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        if not args.again and (observations.same(there, case) or observations.same(recorded.get(name), case)):
             continue
-        result = json.loads(done.stdout.splitlines()[-1])
-        record = {"name": name, "kind": kind, "config": config, "settings": settings, **result}
-        path.with_suffix(".part").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        start = time.monotonic()
+        result, fault = apart(CASES[name], args.timeout)
+        seconds = time.monotonic() - start
+        if fault:
+            failed.append(name)
+            print("%d/%d  %s  failed: %s" % (i, len(names), name, fault), flush=True)
+            continue
+        row = {"name": name, **case, "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), **result}
+        path.with_suffix(".part").write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
         path.with_suffix(".part").replace(path)
-        print("%d/%d  %s  %s  %s  %.0f s" % (i, len(names), name, f"{result['peak']:,}", result["phase"], time.monotonic() - start), flush=True)
+        print("%d/%d  %s  %s  %.0f s" % (i, len(names), name, observations.brief(row), seconds), flush=True)
+    print("%d of %d cases measured or there before%s" % (len(names) - len(failed), len(names), "; failed: " + ", ".join(failed) if failed else ""))
     return 1 if failed else 0
+
+
+def apart(case, timeout):
+    """(result, fault) of a case in a process of its own."""
+    command = [sys.executable, __file__, "child", json.dumps(case)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, start_new_session=True
+    )
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)  # with the ranks that it started
+        process.communicate()
+        return None, "took over %d s" % timeout
+    if process.returncode:
+        return None, (err.strip().splitlines() or ["exit status %d" % process.returncode])[-1]
+    return json.loads(out.splitlines()[-1]), None
 
 
 def child(args):
     """child: one case as JSON, measured in this process."""
     kind, config, settings = json.loads(args.case)
-    print(json.dumps({"versions": versions(), **measure(kind, config, settings)}))
+    print(json.dumps({"versions": observations.versions(settings), **measure(kind, config, settings)}))
+
+
+def record(args):
+    """record: takes the files of --out into data/observations.yaml."""
+    rows = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(args.out).glob("*.json"))]
+    written = observations.write(rows, Path(args.into), tuple(CASES), HELD_OUT)
+    print("%s: %d observations, %d of them new or measured again" % (args.into, *written))
+
+
+def show(args):
+    """list: every case."""
+    recorded = observations.read()
+    for name, (kind, config, settings) in CASES.items():
+        there = observations.same(recorded.get(name), {"config": config, "settings": settings})
+        print("%-10s %-7s %-40s %s" % ("recorded" if there else "held out" if name in HELD_OUT else "open", kind, name, json.dumps(settings)))
 
 
 def main():
     """Runs a command; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True)
+    commands = parser.add_subparsers(required=True, metavar="{list,case,record,fsdp2}")
+    commands.add_parser("list", help="the cases").set_defaults(run=show)
+    case = commands.add_parser("case", help="measures cases, each in its own process")
+    case.set_defaults(run=many)
+    case.add_argument("names", nargs="+", help="names, patterns such as 'llama-*', or sets: " + ", ".join(SETS))
+    case.add_argument("--timeout", type=int, default=600, help="seconds for one case")
+    case.add_argument("--again", action="store_true", help="measure also what is there")
+    case.add_argument("--held-out", action="store_true", help="also what is held out until the formulas are final")
+    taken = commands.add_parser("record", help="takes measurements into data/observations.yaml")
+    taken.set_defaults(run=record)
+    taken.add_argument("--into", default=str(observations.PATH))
+    for command in (case, taken):
+        command.add_argument("--out", default=str(ROOT / "build" / "measurements"), help="folder of the measurements")
     fsdp2 = commands.add_parser("fsdp2", help="one rank's peak under FSDP2")
     fsdp2.set_defaults(run=one)
     fsdp2.add_argument("--config", help="a config.json to start from")
@@ -124,12 +178,6 @@ def main():
     fsdp2.add_argument("--checkpoint", action="store_true", help="checkpoint every layer")
     fsdp2.add_argument("--mixed", action="store_true", help="BF16 over FP32 parameters; without it BF16 throughout")
     fsdp2.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any other setting of measuring/fsdp2.py")
-    case = commands.add_parser("case", help="cases, each in its own process")
-    case.set_defaults(run=many)
-    case.add_argument("names", nargs="+", help="names or patterns such as 'llama-*'")
-    case.add_argument("--out", default=str(ROOT / "build" / "measurements"))
-    case.add_argument("--timeout", type=int, default=600, help="seconds for one case")
-    case.add_argument("--again", action="store_true", help="measure also what is there")
     hidden = commands.add_parser("child")
     hidden.set_defaults(run=child)
     hidden.add_argument("case")

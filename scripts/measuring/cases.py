@@ -1,4 +1,7 @@
-"""Which cases are measured: {name: (kind, config, settings)}. config holds the fields of a config.json."""
+"""Which cases are measured: {name: (kind, config, settings)}. config holds fields of a config.json, or {"model": id} of data/models.yaml."""
+
+import hashlib
+import random
 
 
 def llama(hidden_size, layers, heads, kv, intermediate_size, vocab_size, tie=False, head_dim=None, model_type="llama", **more):
@@ -117,3 +120,121 @@ SMALL = {
     "qwen3-moe-w8": _fsdp2(qwen3_moe(1024, 4, 16, 4, 3072, 8192, experts=32, active=4, moe=384, head_dim=128), 8, 512),
     "qwen3-moe-w64-full": _fsdp2(qwen3_moe(2048, 3, 16, 4, 6144, 8192, experts=128, active=8, moe=768, head_dim=128), 64, 512, **FULL),
 }  # fmt: skip
+
+
+def _grid():
+    """Three published models over world size, resharding, checkpointing and attention, one sequence of 4,096 tokens to a rank."""
+    found = {}
+    for model, short in (("llama-3.2-1b", "1b"), ("llama-3.1-8b", "8b"), ("llama-3.1-70b", "70b")):
+        for dp in (8, 64, 256):
+            for reshard in (True, False):
+                for checkpointing in ("full", "none"):
+                    for attention in ("sdpa", "eager"):
+                        name = "-".join([short, "w%d" % dp, *([] if reshard else ["keep"]), *(["full"] if checkpointing == "full" else []), attention])
+                        settings = {"attention": attention, "checkpointing": checkpointing, "reshard_after_forward": reshard}
+                        found[name] = _fsdp2({"model": model}, dp, 4096, **settings)
+    return found
+
+
+def _unseen(number=16, seed=20261203):
+    """Shapes and settings that nobody chose: drawn once by a seeded generator, measured only after the formulas are final."""
+    draw, found = random.Random(seed), {}
+    for i in range(number):
+        family = draw.choice(("llama", "llama", "llama", "mistral", "qwen2", "qwen3"))
+        head_dim, kv, group = draw.choice((64, 80, 128)), draw.choice((1, 2, 4, 8)), draw.choice((1, 2, 4, 7))
+        heads = kv * group
+        hidden = heads * head_dim if family == "qwen2" else draw.randrange(6, 48) * 64
+        shape = hidden, draw.randrange(2, 7), heads, kv, draw.randrange(8, 80) * 128, draw.choice((1024, 5003, 32000, 65536, 151936))
+        tie = draw.random() < 0.5
+        config = qwen2(*shape, tie=tie) if family == "qwen2" else llama(*shape, tie=tie, head_dim=head_dim, model_type=family)
+        if family == "mistral":
+            config["sliding_window"] = None
+        dp = draw.choice((2, 4, 16, 32, 128))
+        settings = {
+            "attention": draw.choice(("sdpa", "sdpa", "eager")), "checkpointing": draw.choice(("full", "none")),
+            "reshard_after_forward": draw.choice((True, True, False)), "precision": draw.choice(("mixed", "mixed", "bf16")),
+            "keeps_logits": draw.random() < 0.75, "optimizer_implementation": draw.choice(("foreach", "foreach", "fused")),
+            "micro_batch": draw.randrange(1, 4),
+        }  # fmt: skip
+        found["unseen-%02d-%s" % (i + 1, family)] = _fsdp2(config, dp, draw.choice((64, 200, 512, 1024, 3000)), **settings)
+    return found
+
+
+# Small enough for real memory: about two million parameters.
+TINY = {
+    "llama": llama(256, 2, 8, 4, 688, 1000),
+    "qwen3": llama(256, 2, 8, 4, 688, 1000, head_dim=64, model_type="qwen3"),
+    "gpt2": gpt2(256, 2, 8, 1000, positions=512),
+    "mixtral": mixtral(256, 2, 8, 4, 352, 1000, experts=4),
+}
+ODD = {
+    "llama": TINY["llama"],
+    "llama-odd": llama(258, 2, 6, 2, 690, 1003, head_dim=44),
+    "gpt2": TINY["gpt2"],
+    "mixtral-odd": mixtral(256, 2, 8, 4, 352, 1003, experts=3),
+}
+DROPOUT = {"resid_pdrop": 0.1, "attn_pdrop": 0.1, "embd_pdrop": 0.1}
+
+
+def _states():
+    found = {}
+    for family, config in TINY.items():
+        for precision in ("fp32", "autocast", "bf16", "bf16-master"):
+            found["states-%s-adamw-%s" % (family, precision)] = "states", config, {"precision": precision}
+    for optimizer in ("sgd", "sgd_momentum", "adafactor", "adamw_amsgrad"):
+        for precision in ("fp32", "bf16"):
+            found["states-llama-%s-%s" % (optimizer, precision)] = "states", TINY["llama"], {"precision": precision, "optimizer": optimizer}
+    for optimizer in ("adamw_8bit_torchao", "adamw_4bit_torchao", "adamw_8bit_bitsandbytes"):
+        for family in ("llama", "gpt2"):
+            found["states-%s-%s" % (family, optimizer)] = "states", TINY[family], {"precision": "bf16", "optimizer": optimizer}
+    for implementation in ("foreach", "fused"):
+        for precision in ("fp32", "bf16"):
+            settings = {"precision": precision, "optimizer_implementation": implementation}
+            found["states-llama-adamw-%s-%s" % (precision, implementation)] = "states", TINY["llama"], settings
+    return found
+
+
+def _saved():
+    found = {}
+    for family in ("llama", "qwen3", "gpt2"):
+        for attention in ("sdpa", "eager"):
+            for precision in ("bf16", "autocast", "fp32"):
+                # In FP32 no GPU takes the flash kernel; the CPU's keeps the same tensors as the memory-efficient one.
+                device = "cpu" if precision == "fp32" and attention == "sdpa" else "fake-cuda"
+                settings = {"attention": attention, "precision": precision, "device": device}
+                found["layer-%s-%s-%s" % (family, attention, precision)] = "saved", TINY[family], settings
+                if family == "gpt2" and device == "fake-cuda":
+                    found["layer-gpt2-dropout-%s-%s" % (attention, precision)] = "saved", TINY[family] | DROPOUT, settings
+            found["layer-%s-%s-bf16-cpu" % (family, attention)] = "saved", TINY[family], {"attention": attention, "device": "cpu"}
+            found["model-%s-%s-bf16" % (family, attention)] = "saved", TINY[family], {"attention": attention, "of": "model"}
+        wide = {"llama": llama(512, 2, 8, 1, 1536, 1000), "qwen3": llama(512, 2, 12, 4, 1536, 1000, head_dim=64, model_type="qwen3")}
+        shape = {"micro_batch": 3, "sequence": 384}
+        found["layer-%s-sdpa-bf16-batch" % family] = "saved", wide.get(family) or gpt2(512, 2, 8, 1000), shape
+    for precision in ("bf16", "fp32"):
+        found["loss-%s" % precision] = "saved", {"model_type": "llama", "vocab_size": 32000}, {"of": "loss", "precision": precision}
+    found["layer-mixtral-sdpa-bf16"] = "saved", TINY["mixtral"], {"device": "cpu"}
+    return found
+
+
+def _shards():
+    found = {}
+    for strategy in ("ddp", "ddp-bucket-view", "zero-redundancy", "fsdp2"):
+        for shape in ("llama-odd",) if strategy == "ddp-bucket-view" else ODD:
+            for dp in (2, 4):
+                found["shards-%s-%s-w%d" % (strategy, shape, dp)] = "shards", ODD[shape], {"strategy": strategy, "dp": dp}
+    found["shards-fsdp2-llama-odd-w3"] = "shards", ODD["llama-odd"], {"strategy": "fsdp2", "dp": 3}
+    return found
+
+
+GRID, UNSEEN = _grid(), _unseen()
+SETS = {"small": SMALL, "grid": GRID, "unseen": UNSEEN, "states": _states(), "saved": _saved(), "shards": _shards()}
+CASES = {name: case for cases in SETS.values() for name, case in cases.items()}
+
+# The last fifth of what is held against the formulas of the peak: drawn by the digest of the name, so that no one chose it.
+HELD_OUT = sorted(GRID, key=lambda name: hashlib.sha256(name.encode()).hexdigest())[-(len(GRID) // 5) :] + list(UNSEEN)
+# One or two of each way of measuring, for CI.
+QUICK = (
+    "llama-tied-w8-full", "llama-odd-w64-last", "gpt2-w8-full", "layer-llama-sdpa-bf16", "layer-qwen3-eager-autocast",
+    "layer-gpt2-dropout-sdpa-bf16", "loss-bf16", "model-llama-sdpa-bf16", "states-llama-adamw-fp32", "states-gpt2-adamw-bf16-master",
+    "states-llama-adafactor-bf16", "shards-fsdp2-llama-odd-w2", "shards-zero-redundancy-gpt2-w2",
+)  # fmt: skip

@@ -9,7 +9,8 @@ One step runs before the tracked one: on the first step the tracker counts the g
 
 import torch
 import torch.distributed as dist
-from torch._subclasses.fake_tensor import FakeTensorMode
+import torch.distributed.fsdp._fully_shard._fully_shard as implementation
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -77,6 +78,16 @@ def sharded(config, mesh, settings):
     root = reshard if settings["root_reshard"] == "same" else None
     fully_shard(built, mesh=mesh, mp_policy=policy, reshard_after_forward=root)
     return built
+
+
+def _mesh_after_forward(*given):
+    """reshard_after_forward as a number makes a mesh of its own, whose ranks must be read: they cannot be fake."""
+    with unset_fake_temporarily():
+        return _MESH_AFTER_FORWARD(*given)
+
+
+_MESH_AFTER_FORWARD = implementation._get_post_forward_mesh_info
+implementation._get_post_forward_mesh_info = _mesh_after_forward
 
 
 def optimizer(parameters, settings):

@@ -17,7 +17,7 @@ SETTINGS = {
 
 
 def measure(config, **settings):
-    """{"parameters": N, "bytes": {kind: bytes}, "step_temporaries": bytes}: state after two steps, and what the second step() took on top."""
+    """{"parameters": N, "bytes": {kind: bytes}, "temporaries": bytes}: state after two steps, and what the second step() took on top."""
     settings = {**SETTINGS, **settings}
     torch.manual_seed(0)
     precision = settings["precision"]
@@ -49,7 +49,7 @@ def measure(config, **settings):
     return {
         "parameters": sum(parameter.numel() for parameter in own),
         "bytes": {kind: size for kind, size in sizes.items() if size},
-        "step_temporaries": curve.peak(),
+        "temporaries": curve.peak(),
     }
 
 

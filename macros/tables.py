@@ -196,7 +196,7 @@ class _View:
             return self.number(cell, escape(phrase(cell.value, cell.kind)))
         shown = self.number(cell, escape(bare(cell.value, cell.kind, heading.unit)))
         has_gib = any(other.id == heading.id and other.unit == "GiB" for other in self.table.headings)
-        if cell.kind == "bytes" and heading.unit == "GB" and not has_gib:
+        if cell.kind == "bytes" and heading.unit == "GB" and cell.value and not has_gib:
             shown += ' <span class="gib">%s GiB</span>' % escape(amount(cell.value, "GiB"))
         return shown
 

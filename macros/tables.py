@@ -7,6 +7,7 @@ import html
 import re
 
 from byteledger import quantities, tables
+from byteledger.printed import number as places
 
 from . import katex
 from .text import amount, bare, escape, escape_cell, phrase, unit_of, words
@@ -227,6 +228,8 @@ class _View:
             return escape(("、" if self.language == "zh" else ", ").join(names) or self.label("none"))
         if field == "gathers":
             return escape(self.label("gathers." + cell))
+        if field.endswith("_gib"):
+            return escape(places(cell, 2))
         return escape(bare(cell, "bytes per parameter") if isinstance(cell, (int, float)) else cell)
 
     def name(self, axis, choice):

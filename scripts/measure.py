@@ -11,20 +11,17 @@ Needs the packages of requirements-transformers.txt: make transformers installs 
 """
 
 import argparse
-import datetime
 import json
-import os
-import subprocess
 import sys
-import time
-from fnmatch import fnmatch
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from byteledger import one_record  # noqa: E402
-from measuring import observations  # noqa: E402
+from measuring import observations, runner  # noqa: E402
 from measuring.cases import CASES, HELD_OUT, SETS  # noqa: E402
 
 FIELDS = (
@@ -52,8 +49,6 @@ def fields(config):
 
 def measure(kind, config, settings):
     """The measurement of one case, in this process."""
-    from importlib import import_module
-
     return import_module("measuring." + kind).measure(fields(config), **settings)
 
 
@@ -72,63 +67,24 @@ def one(args):
     print(json.dumps({"config": config, "settings": settings, "versions": observations.versions(), **measure("fsdp2", config, settings)}))
 
 
-def chosen(patterns, held_out):
-    """The names that the patterns and names of sets mean; what is held out only if it is asked for."""
-    names = [name for pattern in patterns for name in SETS.get(pattern, [name for name in CASES if fnmatch(name, pattern)])]
-    return [name for name in dict.fromkeys(names) if held_out or name not in HELD_OUT]
-
-
 def many(args):
-    """case: measures, and says how far it is; returns 1 if a case failed."""
-    names = chosen(args.names, args.held_out)
+    """case: measures the cases of the command line; returns 1 if one failed."""
+    names = runner.chosen(args.names, CASES, SETS, () if args.held_out else HELD_OUT)
     if not names:
         print("no case has such a name; see `python scripts/measure.py list`", file=sys.stderr)
         return 2
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
-    recorded, failed = observations.read(), []
-    for i, name in enumerate(names, 1):
-        case = dict(zip(("kind", "config", "settings"), CASES[name]))
-        path = out / (name + ".json")
-        there = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        if not args.again and (observations.same(there, case) or observations.same(recorded.get(name), case)):
-            continue
-        start = time.monotonic()
-        result, fault = apart(CASES[name], args.timeout)
-        seconds = time.monotonic() - start
-        if fault:
-            failed.append(name)
-            print("%d/%d  %s  failed: %s" % (i, len(names), name, fault), flush=True)
-            continue
-        row = {"name": name, **case, "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), **result}
-        path.with_suffix(".part").write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
-        path.with_suffix(".part").replace(path)
-        print("%d/%d  %s  %s  %.0f s" % (i, len(names), name, observations.brief(row), seconds), flush=True)
-    print("%d of %d cases measured or there before%s" % (len(names) - len(failed), len(names), "; failed: " + ", ".join(failed) if failed else ""))
-    return 1 if failed else 0
+    import torch
+
+    torch.set_num_threads(1)  # before the forks: a pool of threads would not survive them
+    for kind in {CASES[name][0] for name in names}:
+        import_module("measuring." + kind)
+    import_module("measuring.models").preload({fields(CASES[name][1])["model_type"] for name in names})
+    return runner.run(partial(runner.forked, measured), names, CASES, Path(args.out), args.timeout, args.again)
 
 
-def apart(case, timeout):
-    """(result, fault) of a case in a process of its own."""
-    command = [sys.executable, __file__, "child", json.dumps(case)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, start_new_session=True
-    )
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)  # with the ranks that it started
-        process.communicate()
-        return None, "took over %d s" % timeout
-    if process.returncode:
-        return None, (err.strip().splitlines() or ["exit status %d" % process.returncode])[-1]
-    return json.loads(out.splitlines()[-1]), None
-
-
-def child(args):
-    """child: one case as JSON, measured in this process."""
-    kind, config, settings = json.loads(args.case)
-    print(json.dumps({"versions": observations.versions(settings), **measure(kind, config, settings)}))
+def measured(kind, config, settings):
+    """One case with its versions."""
+    return {"versions": observations.versions(settings), **measure(kind, config, settings)}
 
 
 def record(args):
@@ -178,9 +134,6 @@ def main():
     fsdp2.add_argument("--checkpoint", action="store_true", help="checkpoint every layer")
     fsdp2.add_argument("--mixed", action="store_true", help="BF16 over FP32 parameters; without it BF16 throughout")
     fsdp2.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any other setting of measuring/fsdp2.py")
-    hidden = commands.add_parser("child")
-    hidden.set_defaults(run=child)
-    hidden.add_argument("case")
     args = parser.parse_args()
     return args.run(args)
 

@@ -238,3 +238,27 @@ QUICK = (
     "layer-gpt2-dropout-sdpa-bf16", "loss-bf16", "model-llama-sdpa-bf16", "states-llama-adamw-fp32", "states-gpt2-adamw-bf16-master",
     "states-llama-adafactor-bf16", "shards-fsdp2-llama-odd-w2", "shards-zero-redundancy-gpt2-w2",
 )  # fmt: skip
+
+
+def _cuda(config, **settings):
+    return "cuda", config, settings
+
+
+_MID = llama(2048, 8, 16, 8, 5632, 32000)
+# On one device with 24 GB or more; sizes that the allocator must round are among them.
+CUDA = {
+    "cuda-llama-bf16": _cuda(_MID, sequence=2048),
+    "cuda-llama-bf16-full": _cuda(_MID, sequence=2048, **FULL),
+    "cuda-llama-bf16-eager": _cuda(_MID, sequence=1024, **EAGER),
+    "cuda-llama-bf16-fused": _cuda(_MID, sequence=256, **FUSED),
+    "cuda-llama-bf16-short": _cuda(_MID, sequence=64),
+    "cuda-llama-bf16-loose": _cuda(_MID, sequence=2048, **LOOSE),
+    "cuda-llama-autocast": _cuda(_MID, sequence=1024, precision="autocast"),
+    "cuda-llama-fp32": _cuda(llama(1024, 6, 16, 4, 2816, 16384), sequence=512, precision="fp32"),
+    "cuda-llama-odd": _cuda(llama(1000, 4, 10, 2, 2731, 10007, head_dim=100), sequence=511),
+    "cuda-llama-vocabulary": _cuda(llama(1024, 2, 16, 8, 2816, 151936, tie=True), sequence=4096),
+    "cuda-qwen3-bf16-full": _cuda(llama(2048, 6, 16, 8, 6144, 8192, head_dim=128, model_type="qwen3"), sequence=2048, **FULL),
+    "cuda-gpt2-bf16": _cuda(gpt2(1024, 6, 16, 50257), sequence=1024),
+    "cuda-mixtral-bf16": _cuda(mixtral(1024, 3, 16, 4, 3584, 8192, experts=8), sequence=512),
+    "cuda-llama-3.2-1b-full": _cuda({"model": "llama-3.2-1b"}, sequence=4096, **FULL),
+}

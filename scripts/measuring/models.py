@@ -44,3 +44,11 @@ def head(built):
 def without_masks_from_values():
     """transformers reads position ids to find packed sequences; a fake tensor has no values, and a run like ours has none packed."""
     transformers.masking_utils.find_packed_sequence_indices = lambda position_ids: None
+
+
+def preload(model_types):
+    """Imports the code of these models, and of what building and running one takes."""
+    import torch._dynamo  # noqa: F401, since from_config looks at it
+
+    for model_type in model_types:
+        transformers.AutoModelForCausalLM._model_mapping[CONFIG_MAPPING[model_type]]

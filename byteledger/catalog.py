@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from . import hf_config, parameters, quantities, strict_yaml, tables
+from . import hf_config, observation_checks, parameters, quantities, strict_yaml, tables
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .records import FILES
@@ -294,6 +294,12 @@ def _cross(catalog, positions, left_out):
     for id, model in catalog.models.items():
         if not _cross_model(catalog, id, model, partial(report, "models")):
             left_out.add(("models", id))
+    for id, observation in catalog.observations.items():
+        if observation.model is not None:
+            refers("observations", id, ("model",), observation.model, "models")
+        if observation.model is None or observation.model in catalog.models:
+            for key, finding, cure in observation_checks.faults(observation, catalog.models):
+                report("observations", id, (key,) if key else (), finding, cure)
     for id, figure in catalog.figures.items():
         if (figure.quantity is None) == (figure.tex is None):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")

@@ -289,6 +289,44 @@ class Table(Record):
     source: list[Id]
 
 
+Bytes = Annotated[int, Field(ge=0, le=10**15)]
+Kind = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.]*$")]
+Phase = Literal["forward", "loss", "backward", "reduce", "optimizer"]
+Setting = Annotated[str, StringConstraints(pattern=r"^[a-z_]+$")]
+
+
+class Observation(Record):
+    """What PyTorch was measured to hold, in bytes: of which model, with which settings and versions, and how to measure it again.
+
+    What it says depends on how it was measured, as scripts/measuring/ has it: fsdp2 and cuda tell the peak of each phase of a
+    training step (phases), states what is kept between steps, saved what autograd keeps, shards what each rank keeps (ranks).
+    """
+
+    measured: Literal["fsdp2", "states", "saved", "shards", "cuda"]
+    model: Id | None = None  # of models.yaml; or config, in the names of a config.json
+    config: dict[Setting, bool | int | float | str | list | None] | None = None
+    settings: dict[Setting, bool | int | float | str]
+    parameters: ParameterCount | None = None
+    bytes: dict[Kind, Bytes] = {}  # fsdp2: at the peak; cuda: when the step begins; states: between two steps; saved: for backward
+    phases: dict[Phase, Bytes] = {}  # the most that was allocated in each
+    at: Text | None = None  # the operation that the peak fell on, and its module
+    at_rest: dict[Kind, Bytes] = {}  # fsdp2: between two steps
+    temporaries: Bytes | None = None  # states: the most that step() took on top
+    ranks: list[dict[Kind, Bytes]] = []
+    reserved: dict[Phase, Bytes] = {}  # cuda: the most in segments
+    requested: dict[Phase, Bytes] = {}  # cuda: the most before blocks are rounded up
+    snapshot: dict[Kind, Bytes] = {}  # cuda: the peaks of the allocator's recorded events
+    device: Text | None = None
+    held_out: bool = False  # measured only after the formulas were final
+    versions: dict[Literal["python", "torch", "transformers", "torchao", "bitsandbytes"], Text]
+    date: Date
+    command: Annotated[str, StringConstraints(pattern=r"^python scripts/measure(_gpu)?\.py\b")]
+
+    def fields(self, models):
+        """The fields of its configuration, given the records of models.yaml."""
+        return self.config if self.model is None else models[self.model].config()
+
+
 class Change(Record):
     """A change of the data: what, why, and which published figures moved, as golden.Change words them."""
 
@@ -310,6 +348,7 @@ FILES = {
     "ledgers": Ledger,
     "loss_policies": LossPolicy,
     "models": Model,
+    "observations": Observation,
     "parameters": Parameters,
     "references": Reference,
     "states": State,

@@ -67,18 +67,23 @@ def one(args):
     print(json.dumps({"config": config, "settings": settings, "versions": observations.versions(), **measure("fsdp2", config, settings)}))
 
 
+def prepare(names):
+    """Imports what the cases need, once, before each forks from this process."""
+    import torch
+
+    torch.set_num_threads(1)  # a pool of threads would not survive a fork
+    for kind in {CASES[name][0] for name in names}:
+        import_module("measuring." + kind)
+    import_module("measuring.models").preload({fields(CASES[name][1])["model_type"] for name in names})
+
+
 def many(args):
     """case: measures the cases of the command line; returns 1 if one failed."""
     names = runner.chosen(args.names, CASES, SETS, () if args.held_out else HELD_OUT)
     if not names:
         print("no case has such a name; see `python scripts/measure.py list`", file=sys.stderr)
         return 2
-    import torch
-
-    torch.set_num_threads(1)  # before the forks: a pool of threads would not survive them
-    for kind in {CASES[name][0] for name in names}:
-        import_module("measuring." + kind)
-    import_module("measuring.models").preload({fields(CASES[name][1])["model_type"] for name in names})
+    prepare(names)
     return runner.run(partial(runner.forked, measured), names, CASES, Path(args.out), args.timeout, args.again)
 
 
@@ -98,7 +103,7 @@ def show(args):
     """list: every case."""
     recorded = observations.read()
     for name, (kind, config, settings) in CASES.items():
-        there = observations.same(recorded.get(name), {"config": config, "settings": settings})
+        there = observations.same(recorded.get(name), {"kind": kind, "config": config, "settings": settings})
         print("%-10s %-7s %-40s %s" % ("recorded" if there else "held out" if name in HELD_OUT else "open", kind, name, json.dumps(settings)))
 
 
@@ -133,7 +138,7 @@ def main():
     fsdp2.add_argument("--reshard", dest="reshard_after_forward", nargs="?", const=True, type=value, help="true (default), false, or ranks")
     fsdp2.add_argument("--checkpoint", action="store_true", help="checkpoint every layer")
     fsdp2.add_argument("--mixed", action="store_true", help="BF16 over FP32 parameters; without it BF16 throughout")
-    fsdp2.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any other setting of measuring/fsdp2.py")
+    fsdp2.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any other setting of measuring/settings.py")
     args = parser.parse_args()
     return args.run(args)
 

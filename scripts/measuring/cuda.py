@@ -5,19 +5,9 @@ import contextlib
 import torch
 
 from . import fsdp2, models
+from .settings import CUDA
 
 PHASES = ("forward", "loss", "backward", "optimizer")
-SETTINGS = {
-    "precision": "bf16",  # or "autocast" (BF16 over FP32 parameters) or "fp32"
-    "attention": "sdpa",
-    "experts": "grouped_mm",
-    "checkpointing": "none",
-    "keeps_logits": True,
-    "optimizer": "adamw",
-    "optimizer_implementation": "foreach",
-    "micro_batch": 1,
-    "sequence": 1024,
-}
 
 
 class Allocator:
@@ -88,7 +78,7 @@ def measure(config, allocator=None, **settings):
     was allocated in each; reserved: likewise of segments; requested: before blocks are rounded up to 512 bytes; snapshot: the
     peaks that the allocator's own list of events gives. Raises RuntimeError where that list and the statistics differ.
     """
-    allocator, settings = allocator or Allocator(), {**SETTINGS, **settings}
+    allocator, settings = allocator or Allocator(), {**CUDA, **settings}
     dtype = "bf16" if settings["precision"] == "bf16" else "fp32"
     start = allocator.now()["allocated"]
     with torch.device(allocator.device):

@@ -17,23 +17,9 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from . import models
+from .settings import FSDP2
 
 PHASES = ("forward", "loss", "backward", "reduce", "optimizer")
-SETTINGS = {
-    "dp": 8,
-    "rank": 0,
-    "reshard_after_forward": True,  # true, false, or the ranks over which a layer stays sharded after forward
-    "root_reshard": "same",  # the root unit: "same" as the layers, or "default", which PyTorch turns into false
-    "precision": "mixed",  # BF16 over FP32 parameters, reduced in FP32; or "bf16" or "fp32" throughout
-    "attention": "sdpa",
-    "experts": "grouped_mm",
-    "checkpointing": "none",
-    "keeps_logits": True,  # the output object lives through backward
-    "optimizer": "adamw",
-    "optimizer_implementation": "foreach",
-    "micro_batch": 1,
-    "sequence": 1024,
-}
 
 
 class PhaseTracker(FSDPMemTracker):
@@ -133,10 +119,10 @@ def step(built, optim, ids, settings, tracker=None):
 def measure(config, **settings):
     """{"parameters": N, "peak": bytes, "phase": …, "by_kind": {kind: bytes}, "phases": {phase: …}, "at_rest": …} of one rank.
 
-    config: fields of config.json with model_type. settings: see SETTINGS. Bytes are those of one rank in steady state; at_rest
+    config: fields of config.json with model_type. settings: see settings.py. Bytes are those of one rank in steady state; at_rest
     is what it holds between two steps, gradients freed.
     """
-    settings = {**SETTINGS, **settings}
+    settings = {**FSDP2, **settings}
     models.without_masks_from_values()
     dist.init_process_group("fake", rank=settings["rank"], world_size=settings["dp"], store=FakeStore())
     mesh = init_device_mesh("cpu", (settings["dp"],))

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from byteledger import strict_yaml
 
+from .settings import complete
+
 PATH = Path(__file__).resolve().parent.parent.parent / "data" / "observations.yaml"
 PACKAGES = ("torch", "transformers")
 HEAD = """# What PyTorch was measured to hold, in bytes; written by `python scripts/measure.py record`, nothing here is typed by hand.
-# Each record says how to measure it again. Absent settings are the defaults in scripts/measuring/.
+# Each record says how to measure it again.
 """
 _PLAIN = re.compile(r"[A-Za-z_]\w*([.+-]\w+)*$|[0-9]+\.[0-9]+\.[0-9][\w.+]*$")
 _WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
@@ -33,7 +35,8 @@ def same(row, case):
     if not row:
         return False
     config = {"model": row["model"]} if "model" in row else row["config"]
-    return (config, row["settings"], row["versions"]) == (case["config"], case["settings"], versions(case["settings"]))
+    given, wanted = (complete(case["kind"], settings) for settings in (row["settings"], case["settings"]))
+    return (config, given, row["versions"]) == (case["config"], wanted, versions(case["settings"]))
 
 
 def brief(row):
@@ -49,7 +52,7 @@ def as_record(row, held_out):
     """A measurement as a record of the file."""
     record = {"measured": row["kind"]}
     record |= {"model": row["config"]["model"]} if "model" in row["config"] else {"config": row["config"]}
-    record |= {"settings": row["settings"]}
+    record["settings"] = complete(row["kind"], row["settings"])
     if "parameters" in row:
         record["parameters"] = row["parameters"]
     if row["kind"] == "fsdp2":

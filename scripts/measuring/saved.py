@@ -6,17 +6,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from . import fake_cuda, models
+from .settings import SAVED
 from .storages import Curve, Saved, held
-
-SETTINGS = {
-    "of": "layer",  # or "model", or "loss"
-    "device": "fake-cuda",  # or "cpu", whose kernels keep other things: see README of the page
-    "precision": "bf16",  # or "autocast" (BF16 over FP32 parameters) or "fp32"
-    "attention": "sdpa",
-    "experts": "grouped_mm",
-    "micro_batch": 1,
-    "sequence": 512,
-}
 
 
 def measure(config, **settings):
@@ -25,7 +16,7 @@ def measure(config, **settings):
     of layer: by child module of the second decoder layer, tensors that all layers share left out; weight_copies are the BF16
     weights that autocast caches. of model: by child of the model, all layers together. of loss: see loss().
     """
-    settings = {**SETTINGS, **settings}
+    settings = {**SAVED, **settings}
     if settings["of"] == "loss":
         return loss(config["vocab_size"], settings)
     fake = settings["device"] == "fake-cuda"

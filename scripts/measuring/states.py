@@ -5,20 +5,13 @@ import contextlib
 import torch
 
 from . import models
+from .settings import STATES
 from .storages import Curve, held
-
-SETTINGS = {
-    "precision": "fp32",  # or "autocast", "bf16", or "bf16-master": BF16 parameters over an FP32 copy that the optimizer updates
-    "optimizer": "adamw",
-    "optimizer_implementation": "default",
-    "micro_batch": 2,
-    "sequence": 32,
-}
 
 
 def measure(config, **settings):
     """{"parameters": N, "bytes": {kind: bytes}, "temporaries": bytes}: state after two steps, and what the second step() took on top."""
-    settings = {**SETTINGS, **settings}
+    settings = {**STATES, **settings}
     torch.manual_seed(0)
     precision = settings["precision"]
     built = models.model(config, "bf16" if precision.startswith("bf16") else "fp32")

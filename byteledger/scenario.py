@@ -32,8 +32,8 @@ SETTINGS = {
     "gradient_as_bucket_view": (False, "flag"),
     "offload": ("none", ("none", "optimizer", "parameters")),
     "lora_rank": (None, "count"),
-    "lora_targets": (("q_proj", "v_proj"), "names"),
-    "base_format": ("bf16", ("bf16", "fp32", "nf4", "nf4-dq")),
+    "lora_targets": (("q_proj", "v_proj"), "names"),  # or all-linear
+    "gpus_per_node": (8, "count"),
     "reduce_bucket_size": (500_000_000, "count"),  # elements; DeepSpeed's defaults, see data/references.yaml deepspeed-config
     "stage3_max_live_parameters": (1_000_000_000, "count"),
     "stage3_prefetch_bucket_size": (50_000_000, "count"),
@@ -43,10 +43,11 @@ SETTINGS = {
 
 
 class Scenario:
-    """The settings of a run as attributes. ledger and strategy are records (data/ledgers.yaml, data/strategies.yaml)."""
+    """The settings of a run as attributes. ledger, strategy and base_format (of a frozen base, under LoRA; None: 16 bit) are records."""
 
-    def __init__(self, ledger, strategy, **given):
-        self.ledger, self.strategy, self.stated = ledger, strategy, frozenset(given)
+    def __init__(self, ledger, strategy, base_format=None, **given):
+        self.ledger, self.strategy, self.base_format = ledger, strategy, base_format
+        self.stated = frozenset(name for name, value in given.items() if value is not None)
         for name in given:
             if name not in SETTINGS:
                 raise ArgumentError(name, given[name], "is no setting; known are %s" % ", ".join(SETTINGS))
@@ -83,6 +84,8 @@ class Scenario:
             raise ArgumentError("replicas", self.replicas, "only HYBRID_SHARD has replica groups")
         if hybrid and (self.dp * self.cp) % self.replicas:
             raise ArgumentError("replicas", self.replicas, "must divide dp x cp = %d" % (self.dp * self.cp))
+        if self.base_format is not None and self.lora_rank is None:
+            raise ArgumentError("base_format", getattr(self.base_format, "id", self.base_format), "only a base that LoRA leaves frozen has a format of its own: give lora_rank")
         if self.gradient_release and self.micro_batches > 1:
             raise ArgumentError("gradient_release", True, "a gradient that is applied at once cannot be accumulated over %d micro-batches" % self.micro_batches)
 
@@ -99,7 +102,7 @@ def _checked(name, value, kind):
     if kind == "reshard":
         return value if isinstance(value, bool) else count(name, value)
     if kind == "names":
-        return tuple([value] if isinstance(value, str) else value)
+        return value if value == "all-linear" else tuple([value] if isinstance(value, str) else value)
     if value not in kind:
         raise ArgumentError(name, value, "must be one of %s" % ", ".join(kind))
     return value

@@ -35,7 +35,7 @@ class Unit:
         self.recomputed, self.backward, self.times = recomputed, backward, times
 
 
-def dense_backward(saved, D, f, S, B, b, elements, heads_width, kv_width, scores, materialized, query_key_norm=False):
+def dense_backward(saved, D, f, S, B, b, elements, heads_width, scores, materialized):
     """M_i = max(saved + 2 b sbf + b D f, saved - 8 sbf + 3 b D f + 16 sbD + 4 sb, b l + 24 sbD + 4 sb): heights of a Llama-like layer's backward.
 
     After the product of the gated MLP; in the norm before it, whose backward is in FP32; in the layer's first norm, when
@@ -66,12 +66,12 @@ class Step:
     the first one's backward is done). fixed: bytes of inputs and tables, there all the time. loss: (kept, logits, more in
     its forward, more in its backward). dx: bytes of the gradient that walks down. update: temporaries of the optimizer.
     waiting: bytes of the activations of other micro-batches in flight. weight_copies: bytes of casts held from forward to
-    backward. buffers: bytes of communication. initial: bytes before the weights are sharded, None: never more than at rest.
+    backward. buffers: bytes of communication, there all the time; bucket: those that exist from backward to the reduction. initial: bytes before the weights are sharded, None: never more than at rest.
     """
 
     def __init__(
         self, units, root, weights, master, optimizer, b_g, r, head, gathers, reduces, outside, fixed, loss, dx, update,
-        accumulated=False, waiting=0, weight_copies=0, buffers=0, initial=None, live=None,
+        accumulated=False, waiting=0, weight_copies=0, buffers=0, bucket=0, initial=None, live=None,
     ):  # fmt: skip
         if gathers not in GATHERS and not (isinstance(gathers, int) and gathers > 0):
             raise ArgumentError("gathers", gathers, "must be one of %s or a number of ranks" % ", ".join(GATHERS))
@@ -80,7 +80,7 @@ class Step:
         self.outside, self.fixed, self.dx, self.update_temporaries = outside, fixed, dx, update
         self.loss_kept, self.loss_logits, self.loss_forward, self.loss_backward = loss
         self.accumulated, self.waiting, self.weight_copies = accumulated, waiting, weight_copies
-        self.buffers, self.initial, self.live = buffers, initial, live
+        self.buffers, self.bucket, self.initial, self.live = buffers, bucket, initial, live
         self.gathered = sum(unit.gathered * unit.times for unit in units)
         self.kept = sum(unit.kept * unit.times for unit in units)
         self.saved = sum(unit.saved * unit.times for unit in units)
@@ -153,7 +153,7 @@ class Step:
                 moment = self._rest(
                     gathered=self._gathered(unit, below, gathered_below + (offset + 1) * unit.gathered),
                     gradients=0 if self.accumulated else self.b_g * (kept_above - (offset + 1) * unit.kept),
-                    in_flight=(self.r * above.trained if self.reduces and above else 0) + self.head + gradients,
+                    in_flight=(self.r * above.trained if self.reduces and above else 0) + self.head + gradients + self.bucket,
                     activations=self.waiting + self.outside[1] + saved_below + offset * unit.saved + (unit.saved if unit.recomputed else 0) + activations,
                     loss=self.loss_logits,
                     temporaries=temporaries + self.dx,
@@ -174,11 +174,11 @@ class Step:
             return self._rest(
                 gathered=self._gathered(None, None, 0),
                 gradients=0 if self.accumulated else self.b_g * self.kept,
-                in_flight=self.r * self.root.trained,
+                in_flight=self.r * self.root.trained + self.bucket,
                 loss=self.loss_logits,
                 activations=self.waiting,
             )
-        return self._rest(gradients=0 if self.accumulated else self.gradients(), loss=self.loss_logits, activations=self.waiting)
+        return self._rest(gradients=0 if self.accumulated else self.gradients(), in_flight=self.bucket, loss=self.loss_logits, activations=self.waiting)
 
     def update(self):
         """M_optimizer,step = rest + M_g + temporaries of the optimizer."""

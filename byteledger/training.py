@@ -7,24 +7,27 @@ What was taken for granted and what has no model is listed by name, with the val
 
 import math
 
-from . import activation_profiles, collectives, loss, offload, optimizers, parallel, sharding
+from . import activation_profiles, collectives, lora, loss, offload, optimizers, parallel, sharding, weight_formats
 from .arguments import ArgumentError
+from .parameters import Tensor
 from .step import Step, Unit, dense_backward, peak
 
 FSDP, DDP, DEEPSPEED, MEGATRON = "PyTorch FSDP", "PyTorch DistributedDataParallel", "DeepSpeed", "Megatron-LM"
 THROUGH_BACKWARD = ("rotary", "mask", "positions")  # what is no layer's, and is there until the first layer's backward is done
+# The moments of AdamW that PyTorch keeps in a plain format; quantized ones have an update of their own.
+PLAIN_MOMENTS = (2, 4)
 
 
 class Rank:
-    """What one rank holds. stage: its pipeline stage, from 0. parameters: elements that it computes with."""
+    """What one rank of a pipeline stage (counted from 0) holds: its moments, its peak, and shares of the model."""
 
-    def __init__(self, stage, step, parameters, shard):
-        self.stage, self.step, self.parameters, self.shard = stage, step, parameters, shard
+    def __init__(self, stage, step, share):
+        self.stage, self.step, self.share = stage, step, share
         self.moments = step.moments()
         self.phase, self.peak = peak(self.moments)
 
     def most(self):
-        """{term: the most bytes that it takes at any moment}; gradients are those of a whole step."""
+        """{term: the most bytes that it takes at any moment}."""
         found = {}
         for moment in self.moments.values():
             for term, n in moment.items():
@@ -33,10 +36,12 @@ class Rank:
 
 
 class Estimate:
-    """ranks: a Rank for each pipeline stage. assumptions, unknown: [(id, values)]. host_bytes: on one node."""
+    """ranks: a Rank for each pipeline stage. assumptions, unknown: [(id, values)]. host_bytes on one node, moved by each rank in a step."""
 
-    def __init__(self, ranks, assumptions, unknown, host_bytes, moved):
-        self.ranks, self.assumptions, self.unknown, self.host_bytes, self.moved = ranks, assumptions, unknown, host_bytes, moved
+    def __init__(self, ranks, run, host_bytes, moved):
+        self.ranks, self.assumptions, self.unknown = ranks, run.assumptions, run.unknown
+        self.profile, self.precision, self.degree = run.profile, run.precision, run.degree
+        self.host_bytes, self.moved = host_bytes, moved
 
     @property
     def worst(self):
@@ -45,67 +50,58 @@ class Estimate:
 
 
 class _Share:
-    """Elements of a list of (tensor, times) on one rank: computed with, stored, kept of gradients, and held by the optimizer."""
+    """Elements on one rank: computed with, stored as weights, kept of gradients, held by the optimizer; tensors and the largest."""
 
-    def __init__(self, tensors, run):
+    FIELDS = ("elements", "stored", "kept", "held", "tensors")
+
+    def __init__(self):
         self.elements = self.stored = self.kept = self.held = self.tensors = self.largest = 0
-        for tensor, times in tensors:
-            elements = run.elements(tensor)
-            d = run.expert_degree if tensor.part == "experts" else run.degree
-            self.elements += times * elements
-            self.tensors += times
-            if run.by_rows:
-                stored = sharding.fsdp2_storage(tensor.shape, d) if elements == tensor.size else -(-elements // d)
-                self.stored += times * stored
-                self.kept += times * stored
-                self.held += times * stored
-            else:
-                stored, kept, held = (elements / d if group in run.shards else elements for group in ("weights", "gradients", "optimizer"))
-                self.stored += times * stored
-                self.kept += times * kept
-                self.held += times * held
-                stored = held
-            self.largest = max(self.largest, stored)
 
-    def __iadd__(self, other):
-        for name in ("elements", "stored", "kept", "held", "tensors"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    def add(self, other, times=1):
+        """Takes in another share, `times` of it."""
+        for name in self.FIELDS:
+            setattr(self, name, getattr(self, name) + times * getattr(other, name))
         self.largest = max(self.largest, other.largest)
-        return self
 
 
 class _Run:
-    """A scenario's consequences that do not depend on the layer."""
+    """What follows from a scenario for every layer alike."""
 
     def __init__(self, architecture, scenario):
         self.architecture, self.scenario = architecture, scenario
         self.assumptions, self.unknown = [], []
         s, ledger, strategy = scenario, scenario.ledger, scenario.strategy
-        self.framework = strategy.framework
-        self.shards = frozenset(strategy.shards)
-        if not self.shards and s.replicas:
-            raise ArgumentError("replicas", s.replicas, "%s shards nothing" % strategy.id)
-        # Ranks that a dense state is divided over: data parallel and context parallel ranks hold the same weights.
-        self.degree = s.dp * s.cp
-        if s.replicas:
-            self.degree //= s.replicas
+        if strategy.shards is None:
+            raise ArgumentError("strategy", strategy.id, "has no model of its own; offload is a setting beside a strategy")
+        self.framework, self.shards = strategy.framework, frozenset(strategy.shards)
+        # Data-parallel and context-parallel ranks hold the same weights; a hybrid divides over one group of them.
+        self.degree = s.dp * s.cp // (s.replicas or 1)
         self.expert_degree = s.tp * s.cp * s.dp // (s.ep * s.etp) // (s.replicas or 1)
         self.by_rows = self.framework == FSDP and bool(self.shards)
+        self.stage = int(strategy.id[-1]) if self.framework == DEEPSPEED else None
         self.split = s.tp > 1 or s.ep > 1 or s.etp > 1
-        self.b_w, self.b_g = ledger.weights, ledger.gradients
         if not ledger.gradients and not ledger.first_moment:
             raise ArgumentError("ledger", ledger.id, "keeps neither gradients nor moments: it is no ledger of training")
-        self.precision = s.precision or ("bf16" if self.b_w == 2 or self.by_rows else "autocast")
-        if self.precision == "autocast" and self.b_w != 4:
-            raise ArgumentError("precision", "autocast", "autocast casts FP32 weights; ledger %s keeps %s bytes" % (ledger.id, self.b_w))
-        if self.precision == "fp32" and self.b_w != 4:
-            raise ArgumentError("precision", "fp32", "ledger %s keeps weights of %s bytes" % (ledger.id, self.b_w))
+        self.b_w, self.b_g = ledger.weights, ledger.gradients
+        self.precision = s.precision or ("bf16" if self.b_w == 2 or self.by_rows or s.lora_rank else "autocast")
+        if self.precision != "bf16" and self.b_w != 4:
+            raise ArgumentError("precision", self.precision, "needs FP32 weights; ledger %s keeps %s bytes of each" % (ledger.id, self.b_w))
+        if self.precision == "autocast" and self.by_rows:
+            raise ArgumentError("precision", self.precision, "FSDP casts what it gathers; give bf16")
         self.c = 4 if self.precision == "fp32" else 2
+        if self.by_rows and self.b_w == 4 and self.c == 2:
+            self.assume("mixed_shards")
         if not self.b_g:
             self.b_g = self.c
             self.assume("gradients_temporary", value=self.c)
-        self.tokens = s.micro_batch * s.sequence // s.cp
+        self.sequence = parallel.sequence(s.sequence, s.cp)
+        self.tokens = s.micro_batch * self.sequence
         self.profile = self._profile()
+        self.loss = s.loss
+        if self.profile == "megatron" and "loss" not in s.stated:
+            self.loss = "vocabulary_parallel"
+            self.assume("vocabulary_parallel")
+        self.optimizer = self._optimizer()
 
     def assume(self, id, **values):
         """Notes an assumption, once."""
@@ -117,16 +113,11 @@ class _Run:
         if (id, values) not in self.unknown:
             self.unknown.append((id, values))
 
-    def elements(self, tensor):
-        """Elements of a tensor on one rank, after tensor and expert parallelism."""
-        s = self.scenario
-        return parallel.tensor_parallel(tensor, s.tp, s.ep, s.etp) if self.split else tensor.size
-
     def _profile(self):
         s = self.scenario
         if s.profile:
             return s.profile
-        if s.tp > 1 or self.framework == MEGATRON:
+        if s.tp > 1 or s.pp > 1 or s.ep > 1 or self.framework == MEGATRON:
             self.assume("megatron_profile")
             return "megatron"
         try:
@@ -135,124 +126,312 @@ class _Run:
             self.miss("activations", detail=str(error))
             return None
 
-    def backward(self, layer, saved, share):
-        """The heights of a layer's backward, or None."""
+    def _optimizer(self):
+        """The optimizer whose state is counted by tensors; None: the ledger's bytes per parameter."""
+        s = self.scenario
+        if s.optimizer is None:
+            return None
+        if self.framework in (DEEPSPEED, MEGATRON) and self.shards and s.optimizer != "adamw":
+            raise ArgumentError("optimizer", s.optimizer, "%s keeps its optimizer in flat partitions; only AdamW is modelled there" % self.framework)
+        if self.by_rows and self.degree > 1 and s.optimizer == "adafactor":
+            raise ArgumentError("optimizer", s.optimizer, "its row and column factors of sharded matrices have no model")
+        if s.optimizer == "adamw":
+            return None
+        self.assume("optimizer_by_tensor", value=s.optimizer)
+        return s.optimizer
+
+    def share(self, tensors):
+        """The _Share of a list of tensors, and the tensors as one rank's optimizer sees them."""
+        share, mine = _Share(), []
+        s = self.scenario
+        for tensor in tensors:
+            elements = parallel.tensor_parallel(tensor, s.tp, s.ep, s.etp) if self.split else tensor.size
+            d = self.expert_degree if tensor.part == "experts" else self.degree
+            share.elements += elements
+            share.tensors += 1
+            if self.by_rows:
+                stored = sharding.fsdp2_storage(tensor.shape, d) if elements == tensor.size else -(-elements // d)
+                kept = held = stored
+                if elements != tensor.size:
+                    self.assume("even_split")
+            else:
+                part = -(-elements // d) if self.stage == 3 else elements / d
+                stored, kept, held = (part if group in self.shards else elements for group in ("weights", "gradients", "optimizer"))
+            share.stored += stored
+            share.kept += 0 if s.gradient_release else kept
+            share.held += held
+            share.largest = max(share.largest, held)
+            if self.optimizer:
+                rows = -(-tensor.shape[0] // d) if self.by_rows else tensor.shape[0]
+                mine.append(Tensor(tensor.name, (rows,) + tensor.shape[1:], tensor.part))
+        return share, mine
+
+    def frozen(self, tensors):
+        """Bytes of a frozen base: in its format, or 16 bit."""
+        format = self.scenario.base_format
+        if format is None:
+            return 2 * sum(tensor.size for tensor in tensors)
+        scales = [weight_formats.Scale(scale.bits, scale.per, scale.flat) for scale in format.scales]
+        return sum(
+            weight_formats.tensor_bytes(tensor, format.bits, scales) if weight_formats.is_converted(tensor, format.keeps) else format.kept_bytes * tensor.size
+            for tensor in tensors
+        )
+
+    def heights(self, layer, saved, share):
+        """The heights of a layer's backward, or None where they have no model."""
         s = self.scenario
         if self.profile not in ("llama", "qwen3") or layer.mlp.kind != "gated" or self.precision == "autocast":
             return None
-        a, d = layer.mixer.num_attention_heads, layer.mixer.head_dim
-        S = s.sequence // s.cp
-        return dense_backward(
-            saved, self.architecture.hidden_size, layer.mlp.intermediate_size, S, s.micro_batch, self.c, share.elements,
-            a * d, layer.mixer.num_key_value_heads * d, a * S * S * s.micro_batch, s.attention == "eager",
+        a, d, f = layer.mixer.num_attention_heads, layer.mixer.head_dim, layer.mlp.intermediate_size
+        found = dense_backward(
+            saved, self.architecture.hidden_size, f, self.sequence, s.micro_batch, self.c, share.elements, a * d,
+            a * self.sequence**2 * s.micro_batch, s.attention == "eager",
         )  # fmt: skip
+        if s.lora_rank:  # a frozen matrix has no gradient; those of all adapters are the most there can be
+            return [(activations, self.c * share.elements, temporaries) for activations, _, temporaries in found]
+        return found
 
 
 def _stages(run):
-    """[(stage, [(layer, times)], tensors outside the layers, has the head)] of every pipeline stage."""
+    """(stage, [(layer, times)], tensors outside the layers) of every pipeline stage."""
     s, architecture = run.scenario, run.architecture
     if s.pp == 1:
-        return [(0, architecture.layers, architecture.outside, True)]
-    head = [tensor for tensor in architecture.outside if tensor.part in ("output_head",) or tensor.part == "norms"]
-    first = [tensor for tensor in architecture.outside if tensor not in head]
-    if architecture.tied:
-        head = head + [tensor for tensor in first if tensor.part == "embedding"]
-        run.assume("tied_on_both_ends")
+        return [(0, architecture.layers, architecture.outside)]
     flat = [layer for layer, times in architecture.layers for _ in range(times)]
     stages = []
     for stage in range(s.pp):
-        mine = [flat[i] for i in parallel.stage_layers(len(flat), s.pp, stage, s.virtual_pp)]
         groups = []
-        for layer in mine:
-            if groups and groups[-1][0] is layer:
+        for i in parallel.stage_layers(len(flat), s.pp, stage, s.virtual_pp):
+            if groups and groups[-1][0] is flat[i]:
                 groups[-1][1] += 1
             else:
-                groups.append([layer, 1])
-        outside = (first if stage == 0 else []) + (head if stage == s.pp - 1 else [])
-        stages.append((stage, [(layer, times) for layer, times in groups], outside, stage == s.pp - 1))
+                groups.append([flat[i], 1])
+        inside = {id(tensor) for layer, _ in groups for tensor in layer.tensors}
+        outside = [tensor for tensor, _ in parallel.stage_tensors(architecture, s.pp, stage, s.virtual_pp) if id(tensor) not in inside]
+        stages.append((stage, [(layer, times) for layer, times in groups], outside))
+    if architecture.tied:
+        run.assume("tied_on_both_ends")
     return stages
 
 
-def _rank(run, stage, layers, outside, has_head):
+class _OneLayer:
+    """As much of an Architecture as lora.adapters looks at."""
+
+    def __init__(self, layer):
+        self.layers = [(layer, 1)]
+
+
+def _rank(run, stage, layers, outside):
     """The Rank of one pipeline stage."""
     s, ledger, architecture = run.scenario, run.scenario.ledger, run.architecture
-    D, V, n, S = architecture.hidden_size, architecture.vocab_size, run.tokens, s.sequence // s.cp
-    total = root = _Share([(tensor, 1) for tensor in outside], run)
-    total = _Share([], run)
-    total += root
-    units = []
+    D, V, n, S, B = architecture.hidden_size, architecture.vocab_size, run.tokens, run.sequence, s.micro_batch
+    first, last = stage == 0, stage == s.pp - 1
+    trained, base, optimized = _Share(), 0.0, []
+    divided = run.degree if "weights" in run.shards else 1
+    root, mine = run.share([] if s.lora_rank else outside)
+    trained.add(root)
+    optimized += [(tensor, 1) for tensor in mine]
+    root_gathered = run.c * root.elements
+    if s.lora_rank:
+        root_gathered = run.frozen(outside)
+        base += root_gathered / divided
+    units, copies, elements = [], 0, root.elements
     for layer, times in layers:
-        share = _Share([(tensor, 1) for tensor in layer.tensors], run)
         saved = recomputed = kept = 0
+        tensors = [tensor for tensor, _ in lora.adapters(_OneLayer(layer), s.lora_rank, s.lora_targets)] if s.lora_rank else layer.tensors
+        share, mine = run.share(tensors)
+        optimized += [(tensor, times) for tensor in mine]
+        trained.add(share, times)
+        gathered = run.c * share.elements
+        if s.lora_rank:
+            frozen = run.frozen(layer.tensors)
+            gathered += frozen
+            base += times * frozen / divided
         if run.profile:
-            parts = activation_profiles.saved(
-                layer, D, run.profile, s.attention, run.precision, s.micro_batch, S, s.dropout, s.tp, s.sequence_parallel, s.experts
-            )
+            parts = activation_profiles.saved(layer, D, run.profile, s.attention, run.precision, B, S, s.dropout, s.tp, s.sequence_parallel, s.experts, s.etp)
+            copies += times * parts.pop("weight_copies", 0)
             saved = kept = sum(parts.values())
             if s.checkpointing == "full":
-                kept, recomputed = activation_profiles.checkpointed(s.micro_batch, S, D, run.precision), saved
+                kept, recomputed = activation_profiles.checkpointed(B, S, D, run.precision), saved
             elif s.checkpointing == "selective":
                 kept = saved - parts.get("scores", 0)
-        heights = run.backward(layer, saved, share) if run.profile else None
-        units.append(Unit(run.c * share.elements, share.elements, share.kept, kept, recomputed, heights, times))
-        for _ in range(1):
-            scaled = _Share([], run)
-            scaled += share
-            for name in ("elements", "stored", "kept", "held", "tensors"):
-                setattr(scaled, name, getattr(scaled, name) * times)
-            total += scaled
-    head = sum(tensor.size for tensor in outside if tensor.part == ("embedding" if architecture.tied else "output_head")) if has_head else 0
-    weights = math.ceil(run.b_w * total.stored)
-    master = math.ceil(ledger.master_weights * total.held)
-    moments = math.ceil((ledger.first_moment + ledger.second_moment) * total.held)
-    if ledger.first_moment and run.framework in (FSDP, DDP):
-        moments += 4 * total.tensors
-    update_width = 4 if ledger.master_weights else run.b_w
-    update = {"foreach": update_width * total.held, "for_loop": 2 * update_width * total.largest, "fused": 0}[s.optimizer_implementation]
-    outside_parts = activation_profiles.outside(architecture, run.profile, run.precision, s.micro_batch, S) if run.profile else {}
-    if s.checkpointing == "full" and run.profile in ("llama", "qwen3"):
-        # A checkpoint keeps the inputs of its layer: the position ids and, with eager attention, the 4-D mask.
-        outside_parts = {**outside_parts, "positions": 8 * S, "mask": run.c * s.micro_batch * S * S if s.attention == "eager" else 0}
-    through = sum(size for part, size in outside_parts.items() if part in THROUGH_BACKWARD)
-    between = sum(size for part, size in outside_parts.items() if part not in THROUGH_BACKWARD + ("labels",)) if has_head else 0
-    loss_terms = (0, 0, 0, 0)
-    if has_head:
-        kept = loss.saved(s.micro_batch, S, V, s.loss, run.c, s.loss_chunks, s.tp)
-        logits = loss.logits(s.micro_batch, S, V, s.loss, run.c, s.loss_chunks, s.tp) if s.keeps_logits else 0
-        more = loss.backward(s.micro_batch, S, V, s.loss, run.c, s.loss_chunks, s.tp)
-        forward = 4 * n * V + 8 * n * (2 if s.micro_batch > 1 else 1) + 8 * s.micro_batch if s.loss == "fp32" else more
-        loss_terms = (kept, logits + 8, forward, more)
-    in_flight = parallel.in_flight(s.pp, stage, s.micro_batches, s.virtual_pp) if s.pp > 1 else 1
+        units.append(Unit(gathered, share.elements, share.kept, kept, recomputed, run.heights(layer, saved, share) if run.profile else [(0, 0, 0)], times))
+    states = _states(run, trained, optimized, base)
+    head = 0
+    if last and not s.lora_rank:
+        head = run.c * sum(tensor.size for tensor in outside if tensor.part == ("embedding" if architecture.tied else "output_head")) // s.tp
+    through, between, head_copy = _outside(run, first, last)
     saved_all = sum(unit.saved * unit.times for unit in units)
-    gathers = {"none": "none", "layer": "layer", "model": "model"}[run.scenario.strategy.gathers]
-    if run.by_rows and s.reshard_after_forward is not True:
-        gathers = "model" if s.reshard_after_forward is False else s.reshard_after_forward
-    sharded_gradients = run.by_rows
-    rope = 4 * layers[0][0].mixer.head_dim if run.profile in ("llama", "qwen3") and layers else 0
+    in_flight = parallel.in_flight(s.pp, stage, s.micro_batches, s.virtual_pp) if s.pp > 1 else 1
+    gathers = "none" if "weights" not in run.shards else run.scenario.strategy.gathers
+    if run.by_rows and "reshard_after_forward" in s.stated:
+        gathers = {True: "layer", False: "model"}.get(s.reshard_after_forward, s.reshard_after_forward)
+    live = bucket = buffers = 0
+    if run.stage == 3:
+        live = math.ceil(sharding.deepspeed_live_parameters(trained.elements, run.c, s.stage3_max_live_parameters))
+        buffers = run.c * s.reduce_bucket_size
+        run.assume("deepspeed_buckets", value=s.reduce_bucket_size, live=s.stage3_max_live_parameters)
+    elif run.stage:
+        bucket = run.c * s.reduce_bucket_size * (2 if s.overlap_comm else 1)
+        run.assume("deepspeed_bucket", value=s.reduce_bucket_size)
+    elif run.framework == DDP and s.dp * s.cp > 1 and not s.gradient_as_bucket_view:
+        buffers = math.ceil(run.b_g * trained.elements)
+        run.assume("ddp_buckets")
+    rope = 4 * max((layer.mixer.head_dim for layer, _ in layers), default=0) if run.profile in ("llama", "qwen3") else 0
     step = Step(
         units,
-        Unit(run.c * root.elements, root.elements, root.kept, 0, 0, []),
-        weights,
-        master,
-        moments,
+        Unit(root_gathered, root.elements, root.kept, 0, 0, []),
+        *states[:3],
         run.b_g,
-        max(run.b_g, run.c) if run.by_rows else run.b_g,
-        run.c * head,
-        gathers if run.shards else "none",
-        sharded_gradients,
+        run.b_g if run.b_g > run.c else run.c,
+        head,
+        gathers,
+        run.by_rows,
         (between, through),
-        8 * n + rope,
-        loss_terms,
-        run.c * n * D,
-        math.ceil(update),
-        accumulated=s.micro_batches > 1 or run.framework == MEGATRON,
+        (8 * n if first or last else 0) + rope,
+        _loss(run) if last and run.profile else (0, 0, 0, 0),
+        run.c * n * D if run.profile else 0,
+        states[3],
+        accumulated=s.micro_batches > 1 or run.framework == MEGATRON or run.stage == 3,
         waiting=math.ceil((in_flight - 1) * (saved_all + through)),
+        weight_copies=copies + head_copy,
+        buffers=buffers,
+        bucket=bucket,
+        initial=math.ceil(run.b_w * trained.elements) if s.initialization == "device" else None,
+        live=live if run.stage == 3 else None,
     )
-    return Rank(stage, step, total.elements, total)
+    trained.kept_bytes = math.ceil(step.gradients())
+    return Rank(stage, step, trained)
+
+
+def _states(run, trained, optimized, base):
+    """(weights, master, optimizer, temporaries of the update) of a rank, in bytes, after offload."""
+    s, ledger = run.scenario, run.scenario.ledger
+    width = 4 if ledger.master_weights else run.b_w
+    weights = math.ceil(base) + math.ceil(run.b_w * trained.stored)
+    master = math.ceil(ledger.master_weights * trained.held)
+    held = trained.held
+    if run.stage in (1, 2):
+        held = sharding.deepspeed_flat([trained.elements], run.degree) // run.degree if trained.elements == int(trained.elements) else held
+        master = math.ceil(ledger.master_weights * held)
+    if run.optimizer:
+        moments = math.ceil(optimizers.state(optimized, run.optimizer, width))
+        try:
+            update = optimizers.temporaries(optimized, run.optimizer, width, s.optimizer_implementation)
+        except ArgumentError:
+            run.miss("optimizer_temporaries", value=run.optimizer)
+            update = 0
+    else:
+        moments = math.ceil((ledger.first_moment + ledger.second_moment) * held)
+        if ledger.first_moment and ledger.first_moment in PLAIN_MOMENTS:
+            if run.framework in (FSDP, DDP):
+                moments += optimizers.STEP * trained.tensors
+                update = {"foreach": width * held, "for_loop": 2 * width * trained.largest, "fused": 0}[s.optimizer_implementation]
+            elif run.stage is not None:
+                # The partition of the gradients in FP32; an unfused AdamW needs two more tensors as large as it.
+                update = 4 * held + (8 * held if s.optimizer_implementation != "fused" and "optimizer_implementation" in s.stated else 0)
+            else:
+                update = 0
+        else:
+            update = 0
+            if ledger.first_moment:
+                run.miss("optimizer_temporaries", value=ledger.id)
+    if ledger.master_weights and run.b_g == 2 and run.framework in (FSDP, DDP):
+        update += optimizers.fp32_gradient_copy(1) * held
+        run.assume("fp32_gradient_copy")
+    if s.gradient_release:
+        update = 0
+        run.assume("gradient_release")
+    if s.offload == "none":
+        return weights, master, moments, math.ceil(update)
+    return (0 if s.offload == "parameters" and run.by_rows or run.stage == 3 and s.offload == "parameters" else weights), 0, 0, 0
+
+
+def _outside(run, first, last):
+    """(bytes until the first layer's backward, bytes between the last layer and the loss, BF16 copy of the head)."""
+    s = run.scenario
+    if not run.profile:
+        return 0, 0, 0
+    parts = activation_profiles.outside(run.architecture, run.profile, run.precision, s.micro_batch, run.sequence, s.dropout, s.tp, s.sequence_parallel)
+    head_copy = parts.pop("head_weight_copy", 0)
+    parts.pop("labels", None)  # the same tensor as the inputs, which stand all the time
+    if s.checkpointing == "full" and run.profile in ("llama", "qwen3"):
+        # A checkpoint keeps the inputs of its layer: the position ids and, with eager attention, the 4-D mask.
+        parts["positions"] = 8 * run.sequence
+        parts["mask"] = run.c * s.micro_batch * run.sequence**2 if s.attention == "eager" else 0
+    through = sum(size for part, size in parts.items() if part in THROUGH_BACKWARD) + (parts.get("embedding_dropout", 0) if first else 0)
+    between = sum(size for part, size in parts.items() if part not in THROUGH_BACKWARD + ("embedding_dropout",))
+    return through, between if last else 0, head_copy if last else 0
+
+
+def _loss(run):
+    """(kept, logits, more in forward, more in backward) of the loss, in bytes."""
+    s, V, n = run.scenario, run.architecture.vocab_size, run.tokens
+    given = (s.micro_batch, run.sequence, V, run.loss, run.c, s.loss_chunks, s.tp)
+    more = loss.backward(*given)
+    # Forward makes the FP32 logits beside their log-probabilities; labels are shifted and, in a batch, copied in one piece.
+    forward = 4 * n * V + 8 * n * (2 if s.micro_batch > 1 else 1) + 8 * s.micro_batch if run.loss == "fp32" else more
+    scalars = 8  # the loss, and the sum of the labels' weights
+    return loss.saved(*given), (loss.logits(*given) if s.keeps_logits else 0) + scalars, forward, more
+
+
+def _host(run, ranks):
+    """Bytes of host memory on one node that offload takes; refuses what has no model."""
+    s = run.scenario
+    if s.offload == "none":
+        return 0
+    per_node = min(s.gpus_per_node, s.world)
+    if s.world % per_node:
+        raise ArgumentError("gpus_per_node", s.gpus_per_node, "must divide the %d ranks of the job" % s.world)
+    if run.by_rows:
+        if s.offload != "parameters":
+            raise ArgumentError("offload", s.offload, "FSDP2's CPUOffloadPolicy moves weights, gradients and optimizer together: give parameters")
+        ledger, share = run.scenario.ledger, ranks[0].share
+        per_rank = run.b_w * share.stored + run.b_g * share.kept + (ledger.master_weights + ledger.first_moment + ledger.second_moment) * share.held
+        run.assume("fsdp_offload")
+        return math.ceil(per_rank * per_node)
+    if not run.stage:
+        raise ArgumentError("offload", s.offload, "no model of offload under %s; DeepSpeed's stages 1 to 3 and FSDP have one" % run.scenario.strategy.id)
+    if s.offload == "parameters" and run.stage != 3:
+        raise ArgumentError("offload", s.offload, "only stage 3 offloads parameters")
+    P = ranks[0].share.elements
+    largest = max(max((unit.trained for unit in ranks[0].step.units), default=1), ranks[0].step.root.trained)
+    run.assume("deepspeed_offload")
+    if run.stage == 3:
+        return offload.zero3_host(P, largest, per_node, s.world // per_node, True, s.offload == "parameters")
+    return offload.zero2_host(P, per_node, s.world // per_node)
+
+
+def _moved(run, rank):
+    """{what: bytes} that one rank sends in a step among the ranks that share a state."""
+    s, share = run.scenario, rank.share
+    if s.dp * s.cp == 1 or s.lora_rank:
+        return {}
+    M_w, M_g = run.c * share.elements, (run.b_g if run.by_rows else min(run.b_g, 4)) * share.elements
+    if s.replicas and s.replicas > 1:
+        return {"inside": math.ceil(collectives.hybrid_inside(M_w, M_g, run.degree)), "between": math.ceil(collectives.hybrid_between(M_g, run.degree, s.replicas))}
+    keeps = rank.step.gathers == "model"
+    return {"data_parallel": math.ceil(collectives.per_step(M_w, M_g, tuple(sorted(run.shards)), run.degree, keeps))}
 
 
 def estimate(architecture, scenario):
-    """M_peak,rank for every pipeline stage: an Estimate. Raises ArgumentError for what has no model."""
+    """M_peak,rank = max over the moments of a step: the Estimate of a run, a Rank for every pipeline stage.
+
+    Raises ArgumentError for a setting that has no model. Source: see step, and the modules that it puts together.
+    """
     run = _Run(architecture, scenario)
+    if scenario.lora_rank:
+        if run.split:
+            raise ArgumentError("lora_rank", scenario.lora_rank, "adapters under tensor or expert parallelism have no model")
+        run.assume("lora_activations")
+    for layer, _ in architecture.layers:
+        if scenario.tp > 1:
+            parallel.heads_per_rank(layer.mixer, scenario.tp)
     ranks = [_rank(run, *stage) for stage in _stages(run)]
-    return Estimate(ranks, run.assumptions, run.unknown, 0, {})
+    if run.profile and any("backward" not in rank.moments for rank in ranks):
+        run.miss("backward", value=run.profile)
+    if not run.profile:
+        run.miss("loss")
+    if scenario.micro_batches > 1:
+        run.assume("accumulated", value=scenario.micro_batches)
+    return Estimate(ranks, run, _host(run, ranks), _moved(run, ranks[0]))

@@ -145,6 +145,17 @@ class WeightFormat(Record):
     source: list[Id]
 
 
+class RuntimeTerm(Record):
+    """What a process takes beside its tensors: a range that somebody measured."""
+
+    name: Bilingual
+    low: Annotated[int | float, Field(ge=0)]
+    high: Annotated[int | float, Field(ge=0)]
+    unit: Literal["GiB", "% of device"]
+    note: Bilingual
+    source: list[Id]
+
+
 class State(Record):
     """A state of training that takes bytes for every parameter."""
 
@@ -312,6 +323,7 @@ FILES = {
     "models": Model,
     "parameters": Parameters,
     "references": Reference,
+    "runtime_terms": RuntimeTerm,
     "states": State,
     "strategies": Strategy,
     "tables": Table,

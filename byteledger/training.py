@@ -184,7 +184,8 @@ class _Run:
             return None
         a, d, f = layer.mixer.num_attention_heads, layer.mixer.head_dim, layer.mlp.intermediate_size
         found = dense_backward(
-            saved, self.architecture.hidden_size, f, self.sequence, s.micro_batch, self.c, share.elements, a * d,
+            saved, self.architecture.hidden_size, f, self.sequence, s.micro_batch, self.c, share.elements,
+            a * d, d if layer.mixer.num_key_value_heads == s.micro_batch == 1 else a * d,
             a * self.sequence**2 * s.micro_batch, s.attention == "eager",
         )  # fmt: skip
         if s.lora_rank:  # a frozen matrix has no gradient; those of all adapters are the most there can be
@@ -252,10 +253,13 @@ def _rank(run, stage, layers, outside):
             copies += times * parts.pop("weight_copies", 0)
             saved = kept = sum(parts.values())
             if s.checkpointing == "full":
-                kept, recomputed = activation_profiles.checkpointed(B, S, D, run.precision), saved
+                kept = activation_profiles.checkpointed(B, S, D, run.precision)
+                # In FP32 the layer's first norm keeps the very tensor that the checkpoint does.
+                recomputed = 0 if run.precision == "fp32" else saved
             elif s.checkpointing == "selective":
                 kept = saved - parts.get("scores", 0)
-        units.append(Unit(gathered, share.elements, share.kept, kept, recomputed, run.heights(layer, saved, share) if run.profile else [(0, 0, 0)], times))
+        reduced = run.degree * share.stored if run.by_rows else share.elements
+        units.append(Unit(gathered + run.c * (reduced - share.elements), run.c * share.elements, reduced, share.kept, kept, recomputed, run.heights(layer, saved, share) if run.profile else [(0, 0, 0)], times))
     states = _states(run, trained, optimized, base)
     head = 0
     if last and not s.lora_rank:
@@ -277,14 +281,18 @@ def _rank(run, stage, layers, outside):
     elif run.framework == DDP and s.dp * s.cp > 1 and not s.gradient_as_bucket_view:
         buffers = math.ceil(run.b_g * trained.elements)
         run.assume("ddp_buckets")
+    root_reduced = run.degree * root.stored if run.by_rows else root.elements
+    table = 0 if s.lora_rank else run.c * sum(tensor.size for tensor in outside if tensor.part == "embedding") // s.tp
     rope = 4 * max((layer.mixer.head_dim for layer, _ in layers), default=0) if run.profile in ("llama", "qwen3") else 0
     step = Step(
         units,
-        Unit(root_gathered, root.elements, root.kept, 0, 0, []),
+        Unit(root_gathered + run.c * (root_reduced - root.elements), run.c * root.elements, root_reduced, root.kept, 0, 0, []),
         *states[:3],
         run.b_g,
         run.b_g if run.b_g > run.c else run.c,
         head,
+        table if first else 0,
+        architecture.tied,
         gathers,
         run.by_rows,
         (between, through),
@@ -395,7 +403,7 @@ def _host(run, ranks):
     if s.offload == "parameters" and run.stage != 3:
         raise ArgumentError("offload", s.offload, "only stage 3 offloads parameters")
     P = ranks[0].share.elements
-    largest = max(max((unit.trained for unit in ranks[0].step.units), default=1), ranks[0].step.root.trained)
+    largest = max(max((unit.gradient for unit in ranks[0].step.units), default=1), ranks[0].step.root.gradient) // run.c
     run.assume("deepspeed_offload")
     if run.stage == 3:
         return offload.zero3_host(P, largest, per_node, s.world // per_node, True, s.offload == "parameters")

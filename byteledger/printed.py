@@ -58,4 +58,4 @@ def unit_of(kind, unit=None):
 def phrase(value, kind, unit=None):
     """A quantity with its unit: '140 GB', '16 B/parameter', '8×'."""
     printed = unit_of(kind, unit)
-    return bare(value, kind, unit) + ("" if printed in ("", "×") else " ") + printed
+    return bare(value, kind, unit) + ("" if printed in ("", "×", "%") else " ") + printed

@@ -7,6 +7,7 @@ import html
 import re
 
 from byteledger import quantities, tables
+from byteledger.printed import number as places
 
 from . import katex
 from .text import amount, bare, escape, escape_cell, phrase, unit_of, words
@@ -196,7 +197,7 @@ class _View:
             return self.number(cell, escape(phrase(cell.value, cell.kind)))
         shown = self.number(cell, escape(bare(cell.value, cell.kind, heading.unit)))
         has_gib = any(other.id == heading.id and other.unit == "GiB" for other in self.table.headings)
-        if cell.kind == "bytes" and heading.unit == "GB" and not has_gib:
+        if cell.kind == "bytes" and heading.unit == "GB" and cell.value and not has_gib:
             shown += ' <span class="gib">%s GiB</span>' % escape(amount(cell.value, "GiB"))
         return shown
 
@@ -227,6 +228,8 @@ class _View:
             return escape(("、" if self.language == "zh" else ", ").join(names) or self.label("none"))
         if field == "gathers":
             return escape(self.label("gathers." + cell))
+        if field.endswith("_gib"):
+            return escape(places(cell, 2))
         return escape(bare(cell, "bytes per parameter") if isinstance(cell, (int, float)) else cell)
 
     def name(self, axis, choice):

@@ -7,7 +7,7 @@ one way, and its formula, inputs and value can be shown together.
 
 from functools import lru_cache
 
-from . import activations, attention, distributed, kv_cache, ledger, parameters, units, weight_formats
+from . import activations, attention, collectives, distributed, kv_cache, ledger, offload, parallel, parameters, per_rank, units, weight_formats
 from .arguments import ArgumentError
 from .nearest import suggestion
 
@@ -34,6 +34,7 @@ AXES = {
     "context": None,  # tokens of one sequence
     "batch": None,  # sequences
     "budget_bytes": None,
+    **dict.fromkeys(("tp", "cp", "pp", "ep", "etp", "virtual", "micro_batches", "gpus_per_node", "nodes")),
 }
 
 _STATES = {
@@ -99,6 +100,24 @@ def _shortfall(memory_gb, M_reported):
     return None if M_reported is None else units.from_gib(memory_gb) - M_reported
 
 
+_PER_RANK = {**_MODEL, "d": "world_size"}
+_ZERO = {**_MODEL, "zero_stage": "strategy:zero_stage"}
+_TP_PP = {"tp": "tp", "pp": "pp"}
+_TP_EP = {**_MODEL, "tp": "tp", "ep": "ep"}
+_NODES = {"gpus_per_node": "gpus_per_node", "nodes": "nodes"}
+_IN_FLIGHT = {**_MODEL, "pp": "pp", "micro_batches": "micro_batches", "virtual": "virtual"}
+
+
+def _host(function, **options):
+    """A function of offload for one choice of what is offloaded."""
+
+    def host(**arguments):
+        return function(**arguments, **options)
+
+    host.__doc__ = function.__doc__
+    return host
+
+
 _FORMAT = {"bits": "weight_format:bits", "scales": "weight_format:scales"}
 _KEEPS = {"keeps": "weight_format:keeps"}
 
@@ -161,6 +180,37 @@ QUANTITIES = {
     "distributed.gathered_weights": Quantity(
         distributed.gathered_weights, {**_N, "b_w": "ledger:weights"}, "bytes"
     ),
+    "sharding.fsdp2_stored": Quantity(per_rank.fsdp2_stored, _PER_RANK, "count"),
+    "sharding.fsdp2_to_ideal": Quantity(per_rank.fsdp2_to_ideal, _PER_RANK, "multiple"),
+    "sharding.fsdp2_persistent": Quantity(per_rank.fsdp2_persistent, {**_PER_RANK, **_STATES}, "bytes"),
+    "sharding.fsdp2_last_rank": Quantity(per_rank.fsdp2_last_rank, {**_PER_RANK, **_STATES}, "bytes"),
+    "sharding.deepspeed_at_rest": Quantity(per_rank.deepspeed_at_rest, {**_ZERO, "d": "world_size"}, "bytes"),
+    "sharding.deepspeed_after_backward": Quantity(per_rank.deepspeed_after_backward, {**_ZERO, "d": "world_size"}, "bytes"),
+    "sharding.deepspeed_estimate": Quantity(per_rank.deepspeed_estimate, {**_ZERO, "gpus": "world_size"}, "bytes"),
+    "sharding.distributed_optimizer": Quantity(per_rank.distributed_optimizer, {**_N, **_STATES, "d": "world_size"}, "bytes"),
+    "parallel.data_parallel": Quantity(parallel.data_parallel, {"W": "world_size", **_TP_PP}, "count"),
+    "parallel.first_stage_parameters": Quantity(per_rank.first_stage_parameters, {**_MODEL, **_TP_PP}, "count"),
+    "parallel.last_stage_parameters": Quantity(per_rank.last_stage_parameters, {**_MODEL, **_TP_PP}, "count"),
+    "parallel.first_stage_states": Quantity(per_rank.first_stage_states, {**_MODEL, **_STATES, "W": "world_size", **_TP_PP}, "bytes"),
+    "parallel.last_stage_states": Quantity(per_rank.last_stage_states, {**_MODEL, **_STATES, "W": "world_size", **_TP_PP}, "bytes"),
+    "parallel.expert_data_parallel": Quantity(parallel.expert_data_parallel, {"W": "world_size", "ep": "ep"}, "count"),
+    "parallel.dense_parameters": Quantity(per_rank.dense_parameters, _TP_EP, "count"),
+    "parallel.expert_parameters": Quantity(per_rank.expert_parameters, _TP_EP, "count"),
+    "parallel.expert_states": Quantity(per_rank.expert_states, {**_TP_EP, **_STATES, "W": "world_size"}, "bytes"),
+    "parallel.first_stage_layers_in_flight": Quantity(per_rank.first_stage_layers_in_flight, _IN_FLIGHT, "count"),
+    "parallel.last_stage_layers_in_flight": Quantity(per_rank.last_stage_layers_in_flight, _IN_FLIGHT, "count"),
+    "offload.zero2_device": Quantity(_host(per_rank.deepspeed_estimate, zero_stage=2, cpu_offload=True), {**_MODEL, "gpus": "world_size"}, "bytes"),
+    "offload.zero3_device": Quantity(_host(per_rank.deepspeed_estimate, zero_stage=3, cpu_offload=True), {**_MODEL, "gpus": "world_size"}, "bytes"),
+    "offload.zero3_parameters_device": Quantity(
+        _host(per_rank.deepspeed_estimate, zero_stage=3, cpu_offload=True, cpu_offload_params=True), {**_MODEL, "gpus": "world_size"}, "bytes"
+    ),
+    "offload.zero2_host": Quantity(offload.zero2_host, {"P": "parameters:count", **_NODES}, "bytes"),
+    "offload.zero3_host": Quantity(per_rank.zero3_host, {**_MODEL, **_NODES}, "bytes"),
+    "offload.zero3_parameters_host": Quantity(_host(per_rank.zero3_host, cpu_offload_params=True), {**_MODEL, **_NODES}, "bytes"),
+    "offload.pinned": Quantity(_host(offload.pinned, offload_params=True), {"P": "parameters:count"}, "bytes"),
+    "collectives.paper_volume": Quantity(collectives.paper_volume, {"M": "ledger.weights", "shards": "strategy:shards"}, "bytes"),
+    "collectives.inside": Quantity(collectives.inside, {"M": "ledger.weights", **_SHARD, "gathers": "strategy:gathers"}, "bytes"),
+    "collectives.between": Quantity(collectives.between, {"M": "ledger.weights", "d": "distributed.shard_group", "replicas": "replicas?"}, "bytes"),
 }
 
 # What a formula record may name in `computes`.

@@ -176,6 +176,7 @@ class Strategy(Record):
     shards: list[Group] | None = None  # absent: no model for it, and not_modelled says why
     divides_over: Literal["world", "shard_group"] = "world"
     gathers: Literal["none", "layer", "model"] | None = None
+    zero_stage: Literal[1, 2, 3] | None = None  # the stage of DeepSpeed's ZeRO that it is
     not_modelled: Bilingual | None = None
     scope: Bilingual | None = None  # in words what shards says, where there is no shards
     replicates: Bilingual | None = None

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 FORMULAS = (
     "arguments", "units", "parameters", "architecture", "kv_cache", "weight_formats", "ledger", "activations", "attention", "distributed", "estimation",
-    "sharding", "parallel", "offload", "collectives",
+    "sharding", "parallel", "offload", "collectives", "per_rank",
 )  # fmt: skip
 FAMILIES = sorted((ROOT / "byteledger" / "families").glob("*.py"))
 

@@ -1,7 +1,7 @@
 """Chapter 6: one rank of a real model, the rules of sharding, parallel and offload applied to its architecture."""
 
 from . import offload, parallel, parameters, sharding
-from .arguments import ArgumentError, finite
+from .arguments import ArgumentError
 
 
 def sizes(architecture):
@@ -165,11 +165,31 @@ def last_stage_layers_in_flight(architecture, pp, micro_batches, virtual):
 # --- offload
 
 
-def zero3_host(architecture, gpus_per_node, nodes, cpu_offload_params=False):
-    """M_host = 16 P f / nodes, 18 P f / nodes with parameters: host bytes per node under ZeRO-3 with offload, f = 1.5."""
-    return offload.zero3_host(parameters.total(architecture), largest_module(architecture), gpus_per_node, nodes, True, cpu_offload_params)
+def zero2_device(architecture):
+    """M_gpu = 2 P: bytes that stay on each GPU under ZeRO-2 with the optimizer offloaded. Source: DeepSpeed, estimate_zero2."""
+    return deepspeed_estimate(architecture, 2, 1, cpu_offload=True)
 
 
-def pinned_rounded_up(M):
-    """r = 2^ceil(log2 M) / M: how many times its size a pinned block of M bytes takes; 1 to almost 2."""
-    return finite("r", offload.pinned_rounded(M) / M)
+def zero3_device(architecture, gpus):
+    """M_gpu = 4 L_max + 2 P / G: bytes that stay on each GPU under ZeRO-3 with the optimizer offloaded. Source: DeepSpeed, estimate_zero3."""
+    return deepspeed_estimate(architecture, 3, gpus, cpu_offload=True)
+
+
+def zero3_parameters_device(architecture):
+    """M_gpu = 4 L_max: bytes that stay on each GPU under ZeRO-3 with optimizer and parameters offloaded. Source: DeepSpeed, estimate_zero3."""
+    return deepspeed_estimate(architecture, 3, 1, cpu_offload=True, cpu_offload_params=True)
+
+
+def zero3_host(architecture, gpus_per_node, nodes):
+    """M_host = 16 P f / nodes, f = 1.5: host bytes per node under ZeRO-3 with the optimizer offloaded. Source: DeepSpeed, estimate_zero3."""
+    return offload.zero3_host(parameters.total(architecture), largest_module(architecture), gpus_per_node, nodes)
+
+
+def zero3_parameters_host(architecture, gpus_per_node, nodes):
+    """M_host = 18 P f / nodes, f = 1.5: host bytes per node under ZeRO-3 with optimizer and parameters offloaded. Source: DeepSpeed, estimate_zero3."""
+    return offload.zero3_host(parameters.total(architecture), largest_module(architecture), gpus_per_node, nodes, True, True)
+
+
+def pinned_parameters(P):
+    """M_pinned = 6 P: page-locked host bytes of the job with parameters offloaded. Source: DeepSpeed, memory requirements."""
+    return offload.pinned(P, offload_params=True)

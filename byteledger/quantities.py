@@ -7,7 +7,7 @@ one way, and its formula, inputs and value can be shown together.
 
 from functools import lru_cache
 
-from . import activations, attention, collectives, distributed, kv_cache, ledger, offload, parallel, parameters, per_rank, units, weight_formats
+from . import activations, attention, distributed, kv_cache, ledger, loss, parameters, rank_quantities, units, weight_formats
 from .arguments import ArgumentError
 from .nearest import suggestion
 
@@ -30,11 +30,13 @@ AXES = {
     "hidden_size": None,
     "bytes_per_element": None,
     "layers": None,
-    "dtype": "dtypes",  # of a KV cache
+    "dtype": "dtypes",  # of a KV cache, of logits
+    "implementation": "implementations",
+    "loss_policy": "loss_policies",
     "context": None,  # tokens of one sequence
     "batch": None,  # sequences
     "budget_bytes": None,
-    **dict.fromkeys(("tp", "cp", "pp", "ep", "etp", "virtual", "micro_batches", "gpus_per_node", "nodes")),
+    **dict.fromkeys(rank_quantities.DEGREES),
 }
 
 _STATES = {
@@ -100,24 +102,35 @@ def _shortfall(memory_gb, M_reported):
     return None if M_reported is None else units.from_gib(memory_gb) - M_reported
 
 
-_PER_RANK = {**_MODEL, "d": "world_size"}
-_ZERO = {**_MODEL, "zero_stage": "strategy:zero_stage"}
-_TP_PP = {"tp": "tp", "pp": "pp"}
-_TP_EP = {**_MODEL, "tp": "tp", "ep": "ep"}
-_NODES = {"gpus_per_node": "gpus_per_node", "nodes": "nodes"}
-_IN_FLIGHT = {**_MODEL, "pp": "pp", "micro_batches": "micro_batches", "virtual": "virtual"}
+def _group(group):
+    def size(architecture, profile, attention, precision, dropout, B, S):
+        return activations.layer_group(architecture, profile, attention, precision, dropout, B, S, group)
+
+    size.__doc__ = "M_%s = sum of its parts: bytes that one layer keeps there for backward." % group
+    return size
 
 
-def _host(function, **options):
-    """A function of offload for one choice of what is offloaded."""
-
-    def host(**arguments):
-        return function(**arguments, **options)
-
-    host.__doc__ = function.__doc__
-    return host
+def _over_hidden(M_layer, architecture, B, S):
+    return activations.over_hidden(M_layer, architecture.hidden_size, B, S)
 
 
+def _of_vocabulary(function):
+    """A function of the loss, of a model's vocabulary."""
+
+    def size(architecture, B, S, policy, b, chunks, tp):
+        return function(B, S, architecture.vocab_size, policy, b, chunks, tp)
+
+    size.__doc__ = function.__doc__
+    return size
+
+
+_over_hidden.__doc__ = activations.over_hidden.__doc__
+_BATCH = {"B": "micro_batch", "S": "sequence_length"}
+_LAYERS = {
+    **_MODEL, "profile": "implementation:profile", "attention": "implementation:attention", "precision": "implementation:precision",
+    "dropout": "implementation:dropout", **_BATCH,
+}  # fmt: skip
+_LOSS = {**_MODEL, **_BATCH, "policy": "loss_policy:policy", **_B, "chunks": "loss_policy:chunks", "tp": "loss_policy:tp"}
 _FORMAT = {"bits": "weight_format:bits", "scales": "weight_format:scales"}
 _KEEPS = {"keeps": "weight_format:keeps"}
 
@@ -162,6 +175,21 @@ QUANTITIES = {
         {"B": "micro_batch", "S": "sequence_length", "D": "hidden_size", "b": "bytes_per_element"},
         "bytes",
     ),
+    "activations.layer": Quantity(activations.layer, _LAYERS, "bytes"),
+    **{"activations." + group: Quantity(_group(group), _LAYERS, "bytes") for group in (*activations.GROUPS, "other")},
+    "activations.over_hidden": Quantity(_over_hidden, {"M_layer": "activations.layer", **_MODEL, **_BATCH}, "bytes per element"),
+    "activations.layers": Quantity(activations.layers, _LAYERS, "bytes"),
+    "activations.checkpoints": Quantity(activations.checkpoints, {**_MODEL, "precision": "implementation:precision", **_BATCH}, "bytes"),
+    "activations.with_checkpointing": Quantity(
+        activations.with_checkpointing, {"M_checkpoints": "activations.checkpoints", "M_layer": "activations.layer"}, "bytes"
+    ),
+    "activations.freed": Quantity(
+        activations.freed, {"M_layers": "activations.layers", "M_checkpointed": "activations.with_checkpointing"}, "percent"
+    ),
+    "loss.saved": Quantity(_of_vocabulary(loss.saved), _LOSS, "bytes"),
+    "loss.logits": Quantity(_of_vocabulary(loss.logits), _LOSS, "bytes"),
+    "loss.backward": Quantity(_of_vocabulary(loss.backward), _LOSS, "bytes"),
+    "loss.peak": Quantity(loss.peak, {"M_kept": "loss.saved", "M_logits": "loss.logits", "M_more": "loss.backward"}, "bytes"),
     "attention.score_matrix": Quantity(
         attention.score_matrix,
         {"B": "micro_batch", "n_h": "heads", "S": "sequence_length", "b": "bytes_per_element"},
@@ -180,37 +208,7 @@ QUANTITIES = {
     "distributed.gathered_weights": Quantity(
         distributed.gathered_weights, {**_N, "b_w": "ledger:weights"}, "bytes"
     ),
-    "sharding.fsdp2_stored": Quantity(per_rank.fsdp2_stored, _PER_RANK, "count"),
-    "sharding.fsdp2_to_ideal": Quantity(per_rank.fsdp2_to_ideal, _PER_RANK, "multiple"),
-    "sharding.fsdp2_persistent": Quantity(per_rank.fsdp2_persistent, {**_PER_RANK, **_STATES}, "bytes"),
-    "sharding.fsdp2_last_rank": Quantity(per_rank.fsdp2_last_rank, {**_PER_RANK, **_STATES}, "bytes"),
-    "sharding.deepspeed_at_rest": Quantity(per_rank.deepspeed_at_rest, {**_ZERO, "d": "world_size"}, "bytes"),
-    "sharding.deepspeed_after_backward": Quantity(per_rank.deepspeed_after_backward, {**_ZERO, "d": "world_size"}, "bytes"),
-    "sharding.deepspeed_estimate": Quantity(per_rank.deepspeed_estimate, {**_ZERO, "gpus": "world_size"}, "bytes"),
-    "sharding.distributed_optimizer": Quantity(per_rank.distributed_optimizer, {**_N, **_STATES, "d": "world_size"}, "bytes"),
-    "parallel.data_parallel": Quantity(parallel.data_parallel, {"W": "world_size", **_TP_PP}, "count"),
-    "parallel.first_stage_parameters": Quantity(per_rank.first_stage_parameters, {**_MODEL, **_TP_PP}, "count"),
-    "parallel.last_stage_parameters": Quantity(per_rank.last_stage_parameters, {**_MODEL, **_TP_PP}, "count"),
-    "parallel.first_stage_states": Quantity(per_rank.first_stage_states, {**_MODEL, **_STATES, "W": "world_size", **_TP_PP}, "bytes"),
-    "parallel.last_stage_states": Quantity(per_rank.last_stage_states, {**_MODEL, **_STATES, "W": "world_size", **_TP_PP}, "bytes"),
-    "parallel.expert_data_parallel": Quantity(parallel.expert_data_parallel, {"W": "world_size", "ep": "ep"}, "count"),
-    "parallel.dense_parameters": Quantity(per_rank.dense_parameters, _TP_EP, "count"),
-    "parallel.expert_parameters": Quantity(per_rank.expert_parameters, _TP_EP, "count"),
-    "parallel.expert_states": Quantity(per_rank.expert_states, {**_TP_EP, **_STATES, "W": "world_size"}, "bytes"),
-    "parallel.first_stage_layers_in_flight": Quantity(per_rank.first_stage_layers_in_flight, _IN_FLIGHT, "count"),
-    "parallel.last_stage_layers_in_flight": Quantity(per_rank.last_stage_layers_in_flight, _IN_FLIGHT, "count"),
-    "offload.zero2_device": Quantity(_host(per_rank.deepspeed_estimate, zero_stage=2, cpu_offload=True), {**_MODEL, "gpus": "world_size"}, "bytes"),
-    "offload.zero3_device": Quantity(_host(per_rank.deepspeed_estimate, zero_stage=3, cpu_offload=True), {**_MODEL, "gpus": "world_size"}, "bytes"),
-    "offload.zero3_parameters_device": Quantity(
-        _host(per_rank.deepspeed_estimate, zero_stage=3, cpu_offload=True, cpu_offload_params=True), {**_MODEL, "gpus": "world_size"}, "bytes"
-    ),
-    "offload.zero2_host": Quantity(offload.zero2_host, {"P": "parameters:count", **_NODES}, "bytes"),
-    "offload.zero3_host": Quantity(per_rank.zero3_host, {**_MODEL, **_NODES}, "bytes"),
-    "offload.zero3_parameters_host": Quantity(_host(per_rank.zero3_host, cpu_offload_params=True), {**_MODEL, **_NODES}, "bytes"),
-    "offload.pinned": Quantity(_host(offload.pinned, offload_params=True), {"P": "parameters:count"}, "bytes"),
-    "collectives.paper_volume": Quantity(collectives.paper_volume, {"M": "ledger.weights", "shards": "strategy:shards"}, "bytes"),
-    "collectives.inside": Quantity(collectives.inside, {"M": "ledger.weights", **_SHARD, "gathers": "strategy:gathers"}, "bytes"),
-    "collectives.between": Quantity(collectives.between, {"M": "ledger.weights", "d": "distributed.shard_group", "replicas": "replicas?"}, "bytes"),
+    **{id: Quantity(*entry) for id, entry in rank_quantities.QUANTITIES.items()},
 }
 
 # What a formula record may name in `computes`.

@@ -7,13 +7,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from .activation_profiles import ATTENTION, PRECISIONS, PROFILES
+from .loss import POLICIES
 from .one_record import ABOUT
 from .parameters import PARTS
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=64)]
 # An axis ("parameters"), a quantity ("ledger.weights"), or a field of the row's record ("ledger:weights").
-ColumnId = Annotated[str, StringConstraints(pattern=r"^[a-z_]+([.:][a-z_]+)?$")]
+ColumnId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*([.:][a-z][a-z0-9_]*)?$")]
 Date = Annotated[str, StringConstraints(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
 Url = Annotated[str, StringConstraints(pattern=r"^https://[^\s<>\"]+$")]
 # No state of any published recipe takes more than 8 bytes; 16 leaves room for a sum such as 2 + 4.
@@ -185,6 +187,27 @@ class Strategy(Record):
     source: list[Id]
 
 
+class Implementation(Record):
+    """Whose code a layer is, and how it runs. profile: absent for the model's own block in transformers."""
+
+    name: Bilingual
+    profile: Literal[PROFILES] | None = None
+    attention: Literal[ATTENTION]
+    precision: Literal[tuple(PRECISIONS)]
+    dropout: Annotated[int | float, Field(ge=0, lt=1)] = 0
+    source: list[Id]
+
+
+class LossPolicy(Record):
+    """How the loss is computed; chunks and tp for the policies that have them."""
+
+    name: Bilingual
+    policy: Literal[POLICIES]
+    chunks: Annotated[int, Field(ge=1, le=2**20)] = 8
+    tp: Annotated[int, Field(ge=1, le=1024)] = 1
+    source: list[Id]
+
+
 class Formula(Record):
     """A formula as it is printed. computes names the function that evaluates it, where there is one."""
 
@@ -284,7 +307,9 @@ FILES = {
     "dtypes": Dtype,
     "figures": Figure,
     "formulas": Formula,
+    "implementations": Implementation,
     "ledgers": Ledger,
+    "loss_policies": LossPolicy,
     "models": Model,
     "parameters": Parameters,
     "references": Reference,

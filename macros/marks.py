@@ -443,10 +443,32 @@ HOMES = {
     "kv_cache.largest_context": "kv_cache.total",
     "kv_cache.fixed_bytes_per_sequence": "kv_cache.total",
     "kv_cache.multi_head": "kv_cache.saving",
+    **dict.fromkeys(("activations.norms", "activations.attention", "activations.mlp", "activations.other"), "activations.layer"),
+    "activations.layers": "activations.layer",
+    "activations.checkpoints": "activations.with_checkpointing",
+    "activations.freed": "activations.with_checkpointing",
+    **dict.fromkeys(("loss.saved", "loss.logits", "loss.backward"), "loss.peak"),
+    "sharding.fsdp2_to_ideal": "sharding.fsdp2_stored",
+    "sharding.fsdp2_last_rank": "sharding.fsdp2_persistent",
+    "sharding.deepspeed_after_backward": "sharding.deepspeed_at_rest",
+    **dict.fromkeys(("parallel.%s_stage_states" % end for end in ("first", "last")), "sharding.distributed_optimizer"),
+    **dict.fromkeys(("parallel.dense_parameters", "parallel.expert_parameters"), "parallel.expert_states"),
+    "parallel.last_stage_layers_in_flight": "parallel.first_stage_layers_in_flight",
+    **dict.fromkeys(("offload.zero3_device", "offload.zero3_parameters_device", "offload.zero3_parameters_host"), "offload.zero3_host"),
+    "offload.zero2_device": "offload.zero2_host",
+    **dict.fromkeys(("collectives.paper_volume", "collectives.between"), "collectives.inside"),
     "weight_formats.kept": "weight_formats.weights",
     "weight_formats.converted": "weight_formats.weights",
     "weight_formats.bytes_per_parameter": "weight_formats.weights",
 }
 
 # Quantities whose formula is told in words: the section that tells it.
-SECTIONS = {"parameters": ("models", "models.count"), "kv_cache": ("kv-cache", "kv-cache"), "accelerators": ("accelerators", "accelerators")}
+SECTIONS = {
+    "activations": ("activations", "activations.layer"),
+    "loss": ("activations", "activations.logits"),
+    "parameters": ("models", "models.count"),
+    "kv_cache": ("kv-cache", "kv-cache"),
+    "accelerators": ("accelerators", "accelerators"),
+    "parallel": ("parallel", "parallel.tensor"),
+    "offload": ("offload", "offload.pinned"),
+}

@@ -68,3 +68,17 @@ def _collection(shards):
     if isinstance(shards, str):
         raise ArgumentError("shards", shards, "must be a collection of names")
     return shards
+
+
+def inside(M, shards, d, gathers):
+    """V_in = 2, 3 or (kept gathered) 2 times M (d - 1) / d: bytes per rank and step over the d ranks that a state is divided over.
+
+    M: bytes of the weights as they travel, and of the gradients, in 16 bit both. gathers: "model" if the weights gathered
+    in forward are kept for backward. Source: Rajbhandari et al. 2019, section 7.
+    """
+    return per_step(M, M, shards, d, gathers == "model")
+
+
+def between(M, d, replicas=None):
+    """V_out = 2 (M / d) (R - 1) / R: bytes per rank and step between replica groups; None where there are none."""
+    return None if replicas is None else hybrid_between(M, d, replicas)

@@ -29,7 +29,7 @@ FORMULAS = {
     "temporaries": "step.backward",
 }
 # Confirmed by PyTorch's own accounting: the blocks under FSDP2 and on one device; all else is an engineering estimate.
-MEASURED_PROFILES = ("llama",)
+MEASURED_PROFILES = ("llama", "qwen3")
 ALWAYS = ("weights", "gradients", "master", "optimizer", "activations", "loss", "gathered", "in_flight", "weight_copies", "buffers", "temporaries")
 SAFE_SHARE = 0.8  # Fujii et al. 2024: no run whose estimate stayed under 80 % of the device ran out of memory
 
@@ -160,7 +160,7 @@ def _ranks(run, known):
 
 def _terms(settings, run, worst):
     """Each term with its formula and evidence tag."""
-    confirmed = run.profile in MEASURED_PROFILES and settings.strategy.framework == training.FSDP and not settings.lora_rank and settings.tp == settings.pp == 1
+    confirmed = run.profile in MEASURED_PROFILES and settings.strategy.framework == training.FSDP2 and not settings.lora_rank and settings.tp == settings.pp == 1
     return [{"term": term, "formula": FORMULAS[term], "evidence": "measured" if confirmed else "estimate"} for term, n in worst.most().items() if n]
 
 

@@ -7,7 +7,7 @@ one way, and its formula, inputs and value can be shown together.
 
 from functools import lru_cache
 
-from . import activations, attention, distributed, kv_cache, ledger, loss, parameters, units, weight_formats
+from . import activations, attention, distributed, kv_cache, ledger, loss, parameters, rank_quantities, units, weight_formats
 from .arguments import ArgumentError
 from .nearest import suggestion
 
@@ -36,6 +36,7 @@ AXES = {
     "context": None,  # tokens of one sequence
     "batch": None,  # sequences
     "budget_bytes": None,
+    **dict.fromkeys(rank_quantities.DEGREES),
 }
 
 _STATES = {
@@ -207,6 +208,7 @@ QUANTITIES = {
     "distributed.gathered_weights": Quantity(
         distributed.gathered_weights, {**_N, "b_w": "ledger:weights"}, "bytes"
     ),
+    **{id: Quantity(*entry) for id, entry in rank_quantities.QUANTITIES.items()},
 }
 
 # What a formula record may name in `computes`.

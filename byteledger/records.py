@@ -15,7 +15,7 @@ from .parameters import PARTS
 Text = Annotated[str, StringConstraints(min_length=1)]
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=64)]
 # An axis ("parameters"), a quantity ("ledger.weights"), or a field of the row's record ("ledger:weights").
-ColumnId = Annotated[str, StringConstraints(pattern=r"^[a-z_]+([.:][a-z_]+)?$")]
+ColumnId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*([.:][a-z][a-z0-9_]*)?$")]
 Date = Annotated[str, StringConstraints(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
 Url = Annotated[str, StringConstraints(pattern=r"^https://[^\s<>\"]+$")]
 # No state of any published recipe takes more than 8 bytes; 16 leaves room for a sum such as 2 + 4.
@@ -189,6 +189,7 @@ class Strategy(Record):
     shards: list[Group] | None = None  # absent: no model for it, and not_modelled says why
     divides_over: Literal["world", "shard_group"] = "world"
     gathers: Literal["none", "layer", "model"] | None = None
+    zero_stage: Literal[1, 2, 3] | None = None  # the stage of DeepSpeed's ZeRO that it is
     not_modelled: Bilingual | None = None
     scope: Bilingual | None = None  # in words what shards says, where there is no shards
     replicates: Bilingual | None = None

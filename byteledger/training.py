@@ -12,7 +12,8 @@ from .arguments import ArgumentError
 from .parameters import Tensor
 from .step import Step, Unit, dense_backward, peak
 
-FSDP, DDP, DEEPSPEED, MEGATRON = "PyTorch FSDP", "PyTorch DistributedDataParallel", "DeepSpeed", "Megatron-LM"
+FSDP1, FSDP2, DDP, DEEPSPEED, MEGATRON = "PyTorch FSDP", "PyTorch FSDP2", "PyTorch DistributedDataParallel", "DeepSpeed", "Megatron-LM"
+PYTORCH = (FSDP1, FSDP2, DDP)
 THROUGH_BACKWARD = ("rotary", "mask", "positions")  # what is no layer's, and is there until the first layer's backward is done
 # The moments of AdamW that PyTorch keeps in a plain format; quantized ones have an update of their own.
 PLAIN_MOMENTS = (2, 4)
@@ -77,8 +78,10 @@ class _Run:
         # Data-parallel and context-parallel ranks hold the same weights; a hybrid divides over one group of them.
         self.degree = s.dp * s.cp // (s.replicas or 1)
         self.expert_degree = s.tp * s.cp * s.dp // (s.ep * s.etp) // (s.replicas or 1)
-        self.by_rows = self.framework == FSDP and bool(self.shards)
-        self.stage = int(strategy.id[-1]) if self.framework == DEEPSPEED else None
+        self.by_rows = self.framework in (FSDP1, FSDP2) and bool(self.shards)
+        if self.framework == FSDP1 and self.shards:
+            self.assume("as_fsdp2")
+        self.stage = strategy.zero_stage
         self.split = s.tp > 1 or s.ep > 1 or s.etp > 1
         if not ledger.gradients and not ledger.first_moment:
             raise ArgumentError("ledger", ledger.id, "keeps neither gradients nor moments: it is no ledger of training")
@@ -332,7 +335,7 @@ def _states(run, trained, optimized, base):
     else:
         moments = math.ceil((ledger.first_moment + ledger.second_moment) * held)
         if ledger.first_moment and ledger.first_moment in PLAIN_MOMENTS:
-            if run.framework in (FSDP, DDP):
+            if run.framework in PYTORCH:
                 moments += optimizers.STEP * trained.tensors
                 update = {"foreach": width * held, "for_loop": 2 * width * trained.largest, "fused": 0}[s.optimizer_implementation]
             elif run.stage is not None:
@@ -344,7 +347,7 @@ def _states(run, trained, optimized, base):
             update = 0
             if ledger.first_moment:
                 run.miss("optimizer_temporaries", value=ledger.id)
-    if ledger.master_weights and run.b_g == 2 and run.framework in (FSDP, DDP):
+    if ledger.master_weights and run.b_g == 2 and run.framework in PYTORCH:
         update += optimizers.fp32_gradient_copy(1) * held
         run.assume("fp32_gradient_copy")
     if s.gradient_release:

@@ -5,6 +5,10 @@ ASSUMPTIONS = {
         "FSDP 混合精度：分片以 FP32 保存，它本身就是主权重；聚合与计算用 BF16，梯度以 FP32 归约。",
         "FSDP mixed precision: shards stay in FP32 and are the master weights; gathering and computing are in BF16, gradients are reduced in FP32.",
     ),
+    "as_fsdp2": (
+        "FSDP1 的扁平参数按 FSDP2 的逐张量分片计，时刻也按 FSDP2 的实测；两者的填充不同。",
+        "FSDP1's flat parameters are taken as FSDP2's shards of tensors, and the moments as measured under FSDP2; their padding differs.",
+    ),
     "gradients_temporary": (
         "账本不计梯度；反向时它仍要存在，按每个元素 {value} B 计。",
         "The ledger counts no gradients; they still exist in backward, and are taken at {value} B an element.",

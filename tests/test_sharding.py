@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from byteledger import catalog, distributed, parameters, sharding, units
+from byteledger import catalog, distributed, parameters, per_rank, sharding, units
 from byteledger.arguments import ArgumentError
 from byteledger.parameters import Tensor
 
@@ -214,6 +214,19 @@ def test_deepspeed_estimators_on_the_gpu():
         else:
             estimate = sharding.deepspeed_estimate_zero3(row["params"], row["largest_layer_params"], gpus, row["cpu_offload"], row["cpu_offload_params"])
             assert estimate == row["gpu_bytes"], row
+
+
+def test_deepspeed_finds_the_largest_module():
+    """What DeepSpeed's estimator found in the models themselves, and what its estimates need of them."""
+    seen = set()
+    for row in ESTIMATES:
+        model = {"llama3.2-1b": "llama-3.2-1b", "llama2-7b": "llama-2-7b", "llama3.1-8b": "llama-3.1-8b", "llama3.1-70b": "llama-3.1-70b", "gpt2-1.5b": "gpt2-xl"}.get(row["model"])
+        if model and row["stage"] == 3:
+            architecture, gpus = DATA.architecture(model), row["gpus_per_node"] * row["nodes"]
+            assert per_rank.largest_module(architecture) == row["largest_layer_params"]
+            assert per_rank.deepspeed_estimate(architecture, 3, gpus, row["cpu_offload"], row["cpu_offload_params"]) == row["gpu_bytes"]
+            seen.add(model)
+    assert len(seen) == 5
 
 
 # DeepSpeed, docs/code-docs/source/memory.rst, t5-3b on 8 GPUs of a node: GiB, printed as GB. The host column is in test_offload.py.

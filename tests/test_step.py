@@ -35,7 +35,7 @@ def estimated(config, settings):
     if precision == "fp32":
         given["precision"] = "fp32"
     ledger = "bf16-pure-adamw" if precision == "bf16" else "fp32-adamw"
-    return training.estimate(architecture, estimate.scenario(ledger, "fsdp-full-shard", **given))
+    return training.estimate(architecture, estimate.scenario(ledger, "fsdp2", **given))
 
 
 @pytest.mark.parametrize("row", PEAKS, ids=lambda row: "%(preset)s-%(world)d-%(attn)s-%(s)d" % row["config"])

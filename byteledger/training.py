@@ -24,7 +24,8 @@ class Rank:
 
     def __init__(self, stage, step, share):
         self.stage, self.step, self.share = stage, step, share
-        self.moments = step.moments()
+        # A share divided evenly need not be whole elements; bytes are.
+        self.moments = {moment: {term: math.ceil(n) for term, n in terms.items()} for moment, terms in step.moments().items()}
         self.phase, self.peak = peak(self.moments)
 
     def most(self):
@@ -435,6 +436,8 @@ def estimate(architecture, scenario):
         if run.split:
             raise ArgumentError("lora_rank", scenario.lora_rank, "adapters under tensor or expert parallelism have no model")
         run.assume("lora_activations")
+    if scenario.ep > 1 and not any(layer.mlp.kind == "experts" for layer, _ in architecture.layers):
+        raise ArgumentError("ep", scenario.ep, "the model has no routed experts")
     for layer, _ in architecture.layers:
         if scenario.tp > 1:
             parallel.heads_per_rank(layer.mixer, scenario.tp)

@@ -55,6 +55,14 @@ def evaluation(id):
     return run
 
 
+def estimation(id, ledger, strategy, **settings):
+    """A function that evaluates one training run of a model that has been read."""
+    record = {key: value for key, value in one_record.record("models", id).items() if key not in one_record.ABOUT}
+    architecture = hf_config.from_dict(record, id).architecture
+    scenario = estimate.scenario(ledger, strategy, **settings)
+    return lambda: training.estimate(architecture, scenario)
+
+
 def main():
     """Prints the ratios; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -66,6 +74,9 @@ def main():
     for id in ("llama-3.1-70b", "deepseek-v3", "nemotron-h-8b"):
         loop, read = least(rounds, reference, evaluation(id))
         print("read and count %-36s %5.2f x the loop, %d a second here" % (id, read / loop, 1 / read))
+    for id, ledger, strategy, settings in RUNS:
+        loop, one = least(20 * rounds, reference, estimation(id, ledger, strategy, **settings))
+        print("estimate %-42s %5.2f x the loop, %.0f us, %d a second here" % ("%s %s" % (id, strategy), one / loop, 1e6 * one, 1 / one))
     return 0
 
 

@@ -26,9 +26,10 @@ def main(arguments=None):
     params = commands.add_parser("params", help="how many parameters a model has, by part")
     kv = commands.add_parser("kv", help="how many bytes its KV cache takes")
     for command in (params, kv):
-        command.add_argument("model", metavar="MODEL|config.json", help="an id of data/models.yaml, or a Hugging Face config.json or its folder")
+        command.add_argument("model", nargs="?" if command is params else None, metavar="MODEL|config.json", help="an id of data/models.yaml, or a Hugging Face config.json or its folder")
         command.add_argument("--json", action="store_true", help="for programs")
         command.add_argument("--lang", choices=("zh", "en"), default="en", help="the language of what is said (default: en)")
+    params.add_argument("--list", action="store_true", help="all models of the catalogue, and every model_type that has a rule")
     kv.add_argument("--context", type=tokens, default=8192, metavar="N", help="tokens of each sequence; 8K is 8,192 (default: 8192)")
     kv.add_argument("--batch", type=tokens, default=1, metavar="N", help="sequences at the same time (default: 1)")
     kv.add_argument("--dtype", choices=("bf16", "fp16", "fp8", "int8", "fp32"), default="bf16", help="format of the cache (default: bf16)")
@@ -40,6 +41,8 @@ def main(arguments=None):
     tables.add_argument("--check", action="store_true", help="only compare: fail if they are stale, and show what moved")
     tables.add_argument("--draft", action="store_true", help="only print what moved as a draft for data/changes.yaml")
     given = parser.parse_args(arguments)
+    if given.command == "params" and given.model is None and not given.list:
+        params.error("give a MODEL or a config.json, or --list for all there are")
     return {"check": run_check, "tables": run_tables, "params": run_model, "kv": run_model}[given.command](given)
 
 
@@ -64,6 +67,9 @@ def run_model(given):
     from . import hf_config, report
     from .arguments import ArgumentError
 
+    if given.command == "params" and given.list:
+        print(report.listed_json(revision()) if given.json else report.listed_text(given.lang))
+        return 0
     try:
         if given.command == "params":
             result, text = report.params(given.model), report.params_text

@@ -10,8 +10,9 @@ import os
 from .arguments import ArgumentError
 from .class_defaults import CLASS_DEFAULTS
 from .families import FAMILIES
-from .nearest import suggestion
-from .wording import ASSUMPTIONS, NOT_MODELLED, REFUSALS, say
+from .nearest import nearest
+from .printed import number
+from .wording import ASSUMPTIONS, NEAREST, NOT_MODELLED, REFUSALS, say
 
 REQUIRED = object()
 STATE_DTYPES = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")  # the format of a recurrent state
@@ -114,9 +115,18 @@ class Refusal(ValueError):
     def said(self, language):
         colon = "：" if language == "zh" else ": "
         place = self.file + colon if self.file else ""
+        values = {**self.values, "near": near_words(self.values["near"], language)} if "near" in self.values else self.values
         if not self.key:
-            return place + say(REFUSALS[self.id], language, **self.values)
-        return place + self.key + (" " if language == "en" else " ") + say(REFUSALS[self.id], language, key=self.key, **self.values)
+            return place + say(REFUSALS[self.id], language, **values)
+        return place + self.key + " " + say(REFUSALS[self.id], language, key=self.key, **values)
+
+
+def near_words(names, language):
+    """What may have been meant, as the end of a sentence; nothing where nothing is like it."""
+    if not names:
+        return ""
+    between = "、" if language == "zh" else " or " if len(names) == 2 else ", "
+    return say(NEAREST, language, names=between.join(names))
 
 
 class Assumption:
@@ -126,7 +136,8 @@ class Assumption:
         self.id, self.values = id, values
 
     def said(self, language):
-        return say(ASSUMPTIONS[self.id], language, **self.values)
+        counts = {key: number(value, 0) for key, value in self.values.items() if type(value) is int}
+        return say(ASSUMPTIONS[self.id], language, **{**self.values, **counts})
 
     def __repr__(self):
         return self.said("en")
@@ -231,7 +242,7 @@ def _family(config, outer, file, prefix, assumptions):
     if stated is None and prefix:
         stated = outer.get("model_type")
     if stated is not None and not isinstance(stated, str):
-        raise Refusal(file, prefix + "model_type", "not_a_choice", value=_short(stated), known=", ".join(FAMILIES))
+        raise Refusal(file, prefix + "model_type", "not_a_choice", value=_short(stated), known='"llama", "qwen3" …')
     if outer.get("is_encoder_decoder") is True or config.get("is_encoder_decoder") is True or stated in ENCODER_DECODERS:
         raise Refusal(file, "model_type", "encoder_decoder", value=_short(stated))
     if stated in NOT_MODELLED:
@@ -253,10 +264,12 @@ def _family(config, outer, file, prefix, assumptions):
     if _unlike_llama(config) is None:
         assumptions.append(Assumption("by_fields", value=stated))
         return "llama"
-    raise Refusal(
-        file, prefix + "model_type", "unknown_family", value=_short(stated), known=", ".join(sorted(FAMILIES)),
-        detail=" (%s)" % suggestion(stated, FAMILIES) if suggestion(stated, FAMILIES).startswith("did") else "",
-    )  # fmt: skip
+    raise Refusal(file, prefix + "model_type", "unknown_family", value=_short(stated), near=nearest(stated, known_types()))
+
+
+def known_types():
+    """Every model_type that has a rule."""
+    return sorted({*FAMILIES, *TEXT_FAMILY}, key=str.lower)
 
 
 def _by_architecture(name):

@@ -21,13 +21,17 @@ class NoRecord(KeyError):
         return self.args[0]
 
 
+def ids(file):
+    """The ids of a file's records, in its order."""
+    return re.findall(r"^([A-Za-z0-9][\w.-]*):", (DATA / (file + ".yaml")).read_text(encoding="utf-8"), re.M)
+
+
 def record(file, id):
     """The fields of one record as a dict. Raises NoRecord."""
     text = (DATA / (file + ".yaml")).read_text(encoding="utf-8")
     start = re.search(r"^%s:" % re.escape(id), text, re.M)
     if not start:
-        known = re.findall(r"^([A-Za-z0-9][\w.-]*):", text, re.M)
-        raise NoRecord("no %r in data/%s.yaml; %s" % (id, file, suggestion(id, known)))
+        raise NoRecord("no %r in data/%s.yaml; %s" % (id, file, suggestion(id, ids(file))))
     end = re.compile(r"^[A-Za-z0-9]", re.M).search(text, start.end())
     value, _, faults = strict_yaml.load(text[start.start() : end.start() if end else len(text)])
     if faults or not isinstance(value, dict) or not isinstance(value.get(id), dict):

@@ -2,10 +2,12 @@
 
 import json
 import os
+import textwrap
 import unicodedata
 
 from . import hf_config, kv_cache, one_record, parameters, quantization_config, weight_formats
 from .arguments import ArgumentError
+from .nearest import nearest
 from .printed import amount, number
 
 CACHE_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
@@ -29,7 +31,10 @@ def find(given):
     try:
         record = one_record.record("models", given)
     except one_record.NoRecord as error:
-        raise hf_config.Refusal("", "", "argument", detail=str(error)) from error
+        known = one_record.ids("models")
+        if given in known:
+            raise hf_config.Refusal("", "", "argument", detail=str(error)) from error
+        raise hf_config.Refusal("", "", "no_model", value=given, near=nearest(given, known)) from error
     place = "data/models.yaml " + given
     config = hf_config.from_dict({key: value for key, value in record.items() if key not in one_record.ABOUT}, place)
     counted = parameters.total(config.architecture)
@@ -163,69 +168,125 @@ def as_json(result, language, revision):
 
 
 def params_text(result, language, revision):
-    """The result of params() as aligned lines."""
+    """The result of params() as aligned lines: parts and their shares, the sum, the bytes of the weights."""
     words = one_record.Words(language)
-    found = result["parameters"]
-    rows = [(words["parameters." + part], number(n, 0), "") for part, n in found["by_part"].items()]
-    rows.append(("—", "", ""))
-    rows.append((words["parameters.total"], number(found["total"], 0), ""))
+    found, stored = result["parameters"], result["weights"]
+
+    def share(n):
+        percent = 100 * n / found["total"]
+        return "<0.1%" if 0 < percent < 0.05 else number(percent, 1) + "%"
+
+    def count(label, n, beside=""):
+        return (words[label], number(n, 0), "", beside)
+
+    rows = [count("parameters." + part, n, share(n)) for part, n in found["by_part"].items()] + [RULE]
+    rows.append(count("parameters.total", found["total"]))
     if found["active"] != found["total"]:
-        rows.append((words["parameters.active"], number(found["active"], 0), ""))
-    rows.append((words["parameters.non_embedding"], number(found["non_embedding"], 0), ""))
-    stored = result["weights"]
+        rows.append(count("parameters.active", found["active"], share(found["active"])))
+    rows.append(count("parameters.non_embedding", found["non_embedding"], share(found["non_embedding"])))
+    if result["published_parameters"]:
+        more = result["published_parameters"] - found["total"]
+        rows.append(count("report.published", result["published_parameters"], ("+" if more > 0 else "") + number(more, 0) if more else "="))
+    rows.append(SPACE)
     if stored:
         name = one_record.record("weight_formats", stored["format"])["name"][language]
-        rows.append(("%s (%s)" % (words["report.weights"], name), amount(stored["bytes"], "GB") + " GB", amount(stored["bytes"], "GiB") + " GiB"))
+        rows.append(_bytes(bracketed(words["report.weights"], name, language), stored["bytes"]))
         if stored["format"] not in ("bf16", "fp16", "fp32"):
-            rows.append((words["weight_formats.kept"], number(stored["kept"], 0), ""))
+            rows.append(count("weight_formats.kept", stored["kept"], share(stored["kept"])))
     else:
-        rows.append((words["report.weights"], "?", result["weights_refused"].said(language)))
-    if result["published_parameters"]:
-        rows.append((words["report.published"], number(result["published_parameters"], 0), ""))
-    return _text(result, rows, words, language, revision)
+        rows.append((words["report.weights"], "?", "", ""))
+    notes = list(result["assumptions"])
+    if result["weights_refused"]:
+        notes.insert(0, result["weights_refused"])
+    return _text(result, rows, notes, words, language, revision)
 
 
 def kv_text(result, language, revision):
-    """The result of kv() as aligned lines."""
+    """The result of kv() as aligned lines: what a token takes, what was asked, what it comes to."""
     words = one_record.Words(language)
 
-    def size(n):
-        return amount(n, "GB") + " GB", amount(n, "GiB") + " GiB"
+    def small(label, n):
+        return (words[label], number(n, 0), "B", _binary(n))
 
-    rows = [(words["kv_cache.bytes_per_token"], number(result["bytes_per_token"], 0) + " B", "")]
+    rows = [small("kv_cache.bytes_per_token", result["bytes_per_token"])]
     if result["steady_bytes_per_token"] != result["bytes_per_token"]:
-        rows.append((words["kv_cache.steady_bytes_per_token"], number(result["steady_bytes_per_token"], 0) + " B", ""))
+        rows.append(small("kv_cache.steady_bytes_per_token", result["steady_bytes_per_token"]))
     if result["fixed_bytes_per_sequence"]:
-        rows.append((words["kv_cache.fixed_bytes_per_sequence"], number(result["fixed_bytes_per_sequence"], 0) + " B", ""))
-    rows.append((words["report.context"], number(result["context"], 0), ""))
-    rows.append((words["report.batch"], number(result["batch"], 0), ""))
-    rows.append(("—", "", ""))
-    rows.append((words["kv_cache.total"],) + size(result["total_bytes"]))
+        rows.append(small("kv_cache.fixed_bytes_per_sequence", result["fixed_bytes_per_sequence"]))
+    rows.append((words["report.context"], number(result["context"], 0), words["report.tokens"], ""))
+    rows.append((words["report.batch"], number(result["batch"], 0), "", ""))
+    rows.append(RULE)
+    rows.append(_bytes(words["kv_cache.total"], result["total_bytes"]))
     if result["reserved_bytes"] != result["total_bytes"]:
-        rows.append((words["kv_cache.reserved"],) + size(result["reserved_bytes"]))
+        rows.append(_bytes(words["kv_cache.reserved"], result["reserved_bytes"]))
     if "budget_bytes" in result:
-        rows.append((words["report.budget"],) + size(result["budget_bytes"]))
-        rows.append((words["kv_cache.largest_batch"], number(result["largest_batch"], 0), ""))
-        longest = result["largest_context"]
-        rows.append((words["kv_cache.largest_context"], words["report.unbounded"] if longest is None else number(longest, 0), ""))
-    return _text(result, rows, words, language, revision)
+        rows += [SPACE, _bytes(words["report.budget"], result["budget_bytes"])]
+        each, all = (words["report." + label].format(n=number(result[asked], 0)) for label, asked in (("each_of", "context"), ("batch_of", "batch")))
+        rows.append((bracketed(words["kv_cache.largest_batch"], each, language), number(result["largest_batch"], 0), "", ""))
+        name, longest = bracketed(words["kv_cache.largest_context"], all, language), result["largest_context"]
+        rows.append((name, "—", words["report.unbounded"], "") if longest is None else (name, number(longest, 0), words["report.tokens"], ""))
+    return _text(result, rows, result["assumptions"], words, language, revision)
 
 
-def _text(result, rows, words, language, revision):
-    first, second = max(_width(row[0]) for row in rows), max(_width(row[1]) for row in rows)
-    lines = ["%s (%s)" % (result["model"], result["read_from"]), ""]
-    for name, value, other in rows:
-        if name == "—":
+# Rows of a text: (what, number, unit, the same in another unit or what goes with it).
+RULE, SPACE = ("─", "", "", ""), ("", "", "", "")
+
+
+def _bytes(name, n):
+    return name, amount(n, "GB"), "GB", amount(n, "GiB") + " GiB"
+
+
+def _binary(n):
+    """A few bytes in KiB or MiB."""
+    return number(n / 2**20, 2) + " MiB" if n >= 2**20 else number(n / 1024, 2) + " KiB"
+
+
+def bracketed(name, aside, language):
+    """A name with an aside, in the brackets of a language."""
+    return ("%s（%s）" if language == "zh" else "%s (%s)") % (name, aside)
+
+
+def _text(result, rows, notes, words, language, revision):
+    first, second, third, fourth = (max(_width(row[i]) for row in rows) for i in range(4))
+    lines = ["%s  ·  %s" % (result["model"], result["read_from"]), ""]
+    for row in rows:
+        if row == RULE:
             lines.append("  " + "─" * (first + 2 + second))
             continue
+        name, value, unit, beside = row
         line = "  " + name + " " * (first - _width(name) + 2 + second - _width(value)) + value
-        lines.append(line + ("    " + other if other else ""))
-    if result["assumptions"]:
+        line += " " + unit + " " * (third - _width(unit)) + "  " + (" " * (fourth - _width(beside)) + beside)
+        lines.append(line.rstrip())
+    if notes:
         lines += ["", words["report.assumptions"]]
-        lines += ["  - " + assumption.said(language) for assumption in result["assumptions"]]
+        lines += ["  - " + note.said(language) for note in notes]
     return "\n".join(lines + ["", "%s %s" % (words["report.revision"], revision)])
 
 
 def _width(text):
     """Columns that a text takes in a terminal: two for a wide character."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+# --- what there is
+
+
+def listed():
+    """({id: name} of the catalogue, every model_type that has a rule)."""
+    return {id: one_record.record("models", id)["name"] for id in one_record.ids("models")}, hf_config.known_types()
+
+
+def listed_json(revision):
+    """listed(), for programs."""
+    models, types = listed()
+    return json.dumps({"models": models, "model_types": types, "revision": str(revision)}, ensure_ascii=False, indent=2)
+
+
+def listed_text(language):
+    """The catalogue, a model a line, and below it the families, for params --list."""
+    words = one_record.Words(language)
+    models, types = listed()
+    wide = max(map(len, models))
+    lines = [bracketed(words["report.catalogue"], len(models), language), ""] + ["  %-*s  %s" % (wide, id, name) for id, name in models.items()]
+    lines += ["", bracketed(words["report.types"], len(types), language), ""]
+    return "\n".join(lines + textwrap.wrap(", ".join(types), 100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))

@@ -9,6 +9,7 @@ from itertools import product
 from . import distributed, quantities
 from .arguments import ArgumentError
 from .nearest import suggestion
+from .printed import number
 
 # Fields that follow from a record but stand in none, by axis.
 DERIVED = {
@@ -188,7 +189,7 @@ def model_words(field, architecture):
         elif field == "windows" and getattr(mixer, "window", None):
             alike = sum(times for other, times in architecture.layers if getattr(other.mixer, "window", None) == mixer.window)
             attending = sum(times for other, times in architecture.layers if other.mixer.kind in ("grouped_query", "latent"))
-            text = "%d / %d × %d" % (alike, attending, mixer.window)
+            text = "%d / %d × %s" % (alike, attending, number(mixer.window, 0))
         elif field == "experts" and mlp.kind == "experts":
             shared = -(-mlp.shared_intermediate_size // mlp.intermediate_size)  # as many experts as its width makes
             text = "%d / %d%s" % (mlp.num_experts_per_tok, mlp.num_experts, " + %d" % shared if shared else "")

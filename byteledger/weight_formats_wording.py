@@ -2,8 +2,8 @@
 
 ASSUMPTIONS = {
     "no_dtype": (
-        "文件没有写 dtype，也没有 quantization_config；权重按 BF16 计。",
-        "The file names neither a dtype nor a quantization_config; the weights are taken in BF16.",
+        "没有写 dtype，也没有 quantization_config；权重按 BF16 计。",
+        "There is neither a dtype nor a quantization_config; the weights are taken in BF16.",
     ),
     "rest_is_bf16": (
         "文件没有写 dtype；未量化的部分按 BF16 计。",

@@ -61,7 +61,7 @@ ASSUMPTIONS = {
         "{key} names {value}, which has no language-model head; counted as a causal language model, with a head of {k} elements.",
     ),
     "cross_attention": (
-        "{key} 的 {k} 个交叉注意力层只缓存图像的 K、V，不随文本增长，不计入 KV 缓存。",
+        "{key} 的 {k} 个交叉注意力层只缓存图像的 K、V，不随文本增长，不计入 KV cache。",
         "The {k} cross-attention layers of {key} cache only the image's K and V; they do not grow with the text and are not in the KV cache.",
     ),
     "zero_experts": (
@@ -69,7 +69,7 @@ ASSUMPTIONS = {
         "The {value} experts of {key} hold nothing; a token picks {k}, some of which may be among them. Active parameters are an upper bound: all real.",
     ),
     "cache_dtype": (
-        "KV 缓存按 {value}（每个元素 {k} B）计；权重的格式与此无关。",
+        "KV cache 按 {value}（每个元素 {k} B）计；权重的格式与此无关。",
         "The KV cache is taken in {value}, {k} B an element, whatever the format of the weights.",
     ),
     "cache_scales": (
@@ -77,8 +77,8 @@ ASSUMPTIONS = {
         "Scales of an FP8 or INT8 cache are not counted; per tensor they are a few bytes a layer.",
     ),
     "window": (
-        "{k} 层带窗口（{value} 个 token）：两步之间每层每序列留窗口减一个 token，计算时再多一个。分页引擎若给每层都保留全部 token，见“引擎保留”。",
-        "{k} layers have a window of {value} tokens: between steps a layer keeps one token less than its window per sequence, during a step the full window. For an engine that pages every layer whole, see “reserved”.",
+        "{k} 层带窗口（{value} 个 token）：两步之间每层每序列留下比窗口少一个的 token，计算时再多一个。有的分页引擎给每层都留着全部 token，见“引擎保留”。",
+        "{k} layers have a window of {value} tokens: between steps each keeps one token less than that per sequence, during a step all of them. An engine that pages every layer for all tokens takes the line “Reserved by an engine”.",
     ),
     "latent": (
         "缓存的是 MLA 的潜向量与 RoPE 键，K、V 不分开存；把它们展开成逐头 K、V 的实现会大得多。",
@@ -89,8 +89,8 @@ ASSUMPTIONS = {
         "The recurrent state does not grow with the context; it is taken in {value}, {k} B an element.",
     ),
     "no_engine": (
-        "不含引擎的块取整、块表与预留；见 KV cache 一页。",
-        "Without an engine's rounding to blocks, block tables and reserves; see the page on the KV cache.",
+        "不含引擎的块取整、块表与预留；见 kv-cache 一页。",
+        "An engine's rounding to blocks, its block tables and reserves are not counted; see the page kv-cache.",
     ),
     "positions": (
         "上下文 {value} 超过配置里的 max_position_embeddings = {k}；字节数仍照算。",
@@ -128,6 +128,9 @@ NOT_MODELLED = {
     "gpt_neox_japanese": ("只有最后一层有偏置，没有规则", "only its last layer has a bias"),
 }
 
+# How a name that is not there is helped along; {names} are the nearest.
+NEAREST = ("相近的有：{names}。", "Did you mean {names}? ")
+
 REFUSALS = {
     "no_file": ("找不到文件", "there is no such file"),
     "not_utf8": ("不是 UTF-8 文本", "not text in UTF-8"),
@@ -139,12 +142,16 @@ REFUSALS = {
         "there is no model_type, and architectures names no known family; add model_type",
     ),
     "unknown_family": (
-        "没有 model_type = {value} 的规则{detail}。已有：{known}",
-        "no rule for model_type = {value}{detail}. Known are: {known}",
+        "是 {value}，没有这个家族的规则。{near}全部 model_type：python -m byteledger params --list",
+        "is {value}, a family without a rule. {near}All that have one: python -m byteledger params --list",
+    ),
+    "no_model": (
+        "模型目录里没有 {value}。{near}全部 id：python -m byteledger params --list；也可以给出 config.json 的路径",
+        "There is no {value} in the catalogue. {near}All ids: python -m byteledger params --list; the path of a config.json will do as well",
     ),
     "known_unmodelled": ("是 {value}，没有建模：{reason[0]}", "is {value}, which is not modelled: {reason[1]}"),
     "encoder_decoder": (
-        "编码器-解码器模型（{value}）没有建模：两个栈的参数与缓存各有规则",
+        "编码器–解码器模型（{value}）没有建模：两个栈的参数与缓存各有规则",
         "an encoder-decoder ({value}) is not modelled: its two stacks have rules of their own for parameters and cache",
     ),
     "missing": ("缺少；没有它算不出确切的参数量", "is missing; without it there is no exact count"),
@@ -157,7 +164,7 @@ REFUSALS = {
     "not_modelled": ("是 {value}；这一变体没有建模", "is {value}; this variant is not modelled"),
     "chatglm_first": ("ChatGLM-6B 第一代的架构没有建模", "the architecture of the first ChatGLM-6B is not modelled"),
     "argument": ("{detail}", "{detail}"),
-    "no_cache": ("编码器不保留 KV 缓存", "an encoder keeps no KV cache"),
+    "no_cache": ("编码器不保留 KV cache", "an encoder keeps no KV cache"),
     "unused": ("{family} 没有这个字段；{detail}", "{family} has no such field; {detail}"),
 }
 

@@ -7,6 +7,7 @@ import html
 import re
 
 from byteledger import quantities, tables
+from byteledger.printed import number as places
 
 from . import katex
 from .text import amount, bare, escape, escape_cell, phrase, unit_of, words
@@ -140,7 +141,7 @@ class _View:
         return rows + (" <tr>%s</tr>" % " ".join(second) if grouped else "")
 
     def across(self, heading):
-        symbols = {"world_size": "W", "context": "S", "batch": "B"}
+        symbols = {"world_size": "W", "context": "S", "batch": "B", "sequence_length": "S", "micro_batch": "B"}
         return ", ".join(
             self.plain_name(axis, value) if quantities.AXES[axis] else "%s = %s" % (symbols.get(axis, axis), bare(value, "count"))
             for axis, value in heading.across.items()
@@ -196,7 +197,7 @@ class _View:
             return self.number(cell, escape(phrase(cell.value, cell.kind)))
         shown = self.number(cell, escape(bare(cell.value, cell.kind, heading.unit)))
         has_gib = any(other.id == heading.id and other.unit == "GiB" for other in self.table.headings)
-        if cell.kind == "bytes" and heading.unit == "GB" and not has_gib:
+        if cell.kind == "bytes" and heading.unit == "GB" and cell.value and not has_gib:
             shown += ' <span class="gib">%s GiB</span>' % escape(amount(cell.value, "GiB"))
         return shown
 
@@ -227,13 +228,15 @@ class _View:
             return escape(("、" if self.language == "zh" else ", ").join(names) or self.label("none"))
         if field == "gathers":
             return escape(self.label("gathers." + cell))
+        if field.endswith("_gib"):
+            return escape(places(cell, 2))
         return escape(bare(cell, "bytes per parameter") if isinstance(cell, (int, float)) else cell)
 
     def name(self, axis, choice):
         record = quantities.selected(self.catalog, axis, choice)
         name = getattr(record, "name", None)
         if name is None:
-            return escape(choice)
+            return escape(bare(choice, "count") if quantities.AXES[axis] is None else choice)
         return escape(name if isinstance(name, str) else words(name, self.language))
 
     def cell_in_markdown(self, heading, cell, row):

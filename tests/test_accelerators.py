@@ -113,6 +113,9 @@ def test_every_total_lies_between_the_two_readings():
     for id, record in DATA.accelerators.items():
         if record.reported_mib:
             assert record.memory_gb * 10**9 <= reported(id) <= record.memory_gb * GIB, id
+    seen = {id: record.framework_gib * GIB for id, record in DATA.accelerators.items() if record.framework_gib}
+    # hpcaitech/Open-Sora#697 on a T4, 14.75 GiB: the exception that the page names.
+    assert len(seen) > 5 and {id for id, total in seen.items() if total < DATA.accelerators[id].memory_gb * 10**9} == {"t4"}
 
 
 @pytest.mark.parametrize("language, words", [("zh", "未收录"), ("en", "no source")])

@@ -237,6 +237,25 @@ def top(id):
     return "document.getElementById(%s)?.getBoundingClientRect().top" % json.dumps(id)
 
 
+@pytest.mark.parametrize("window", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_catalogue_keeps_its_headings(page, server, window):
+    """However far its rows are scrolled, down and sideways, the headings stay above and the names to the left, and cover what passes."""
+    page.open(server + "en/models.html", **window)
+    page.wait_for("!!document.querySelector('.table-filter input')")
+    seen = page.evaluate(
+        """(async () => {
+          const box = document.querySelector(".table-scroll:has(table[data-filter])"), corner = box.querySelector("thead th")
+          box.scrollIntoView({ block: "center" })
+          box.scrollTo(400, 2000)
+          await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
+          const edge = box.getBoundingClientRect(), at = corner.getBoundingClientRect()
+          const name = document.elementFromPoint(edge.left + 12, edge.top + edge.height / 2), top = document.elementFromPoint(edge.left + 12, at.bottom - 8)
+          return [box.scrollLeft, box.scrollTop, at.left - edge.left, at.top - edge.top, name.closest("th")?.scope, corner.contains(top)]
+        })()"""
+    )
+    assert seen[:2] == [400, 2000] and abs(seen[2]) < 1 and abs(seen[3]) < 1 and seen[4:] == ["row", True]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_catalogue_is_searched_and_sorted(page, server, language):
     """A word and a number narrow the rows, clearing shows them all; a heading sorts by full values, and once more turns round."""

@@ -100,7 +100,37 @@ def test_params_for_people():
     en = asked("params", "llama-3.1-70b").stdout
     assert re.search(r"Parameters +70,553,706,496\n", en) and re.search(r"Weights \(BF16\) +141.1 GB +131.4 GiB\n", en) and "neither a dtype" in en
     zh = asked("params", "qwen3-30b-a3b", "--lang", "zh").stdout
-    assert re.search(r"参数量 +30,532,122,624\n", zh) and re.search(r"每 token 激活 +3,353,032,704\n", zh) and "前提" in zh
+    assert re.search(r"参数量 +30,532,122,624\n", zh) and re.search(r"每 token 激活 +3,353,032,704 +11%\n", zh) and "前提" in zh
+    assert re.search(r"Publisher's count +671,026,419,200 +\+14,848\n", asked("params", "deepseek-v3").stdout)  # the file's figure, its buffers in it
+
+
+def test_columns_are_aligned():
+    """Digits end in one column in both languages, a Chinese character counting for two."""
+    for arguments in (("params", "gpt-oss-120b"), ("kv", "gemma-3-27b", "--batch", "4", "--budget", "40GiB")):
+        for language in ("en", "zh"):
+            lines = asked(*arguments, "--lang", language).stdout.split("\n\n")
+            rows = [line for line in "\n".join(lines[1:3]).split("\n") if not line.strip().startswith("─")]
+            found = [re.match(r"(  .*?  +[0-9][0-9,.]*)(?= |$)", line) for line in rows]
+            ends = {sum(2 if ord(c) > 0x2E80 else 1 for c in match[1]) for match in found if match}
+            assert len(rows) > 6 and all(found) and len(ends) == 1, rows
+
+
+def test_kv_for_people():
+    """What the budget holds is said with what it was asked for: 32,768 tokens of Llama 3.1 70B are 10 GiB."""
+    said = asked("kv", "llama-3.1-70b", "--context", "32K", "--batch", "2", "--budget", "40GiB").stdout
+    assert re.search(r"KV cache +21.5 GB +20 GiB\n", said) and re.search(r"Most sequences \(of 32,768 tokens\) +4\n", said)
+    assert re.search(r"Longest context \(batch of 2\) +65,536 tokens\n", said)
+    zh = asked("kv", "falcon-mamba-7b", "--budget", "40GiB", "--lang", "zh").stdout
+    assert re.search(r"最长上下文（1 个序列） +— 不随上下文增长\n", zh)
+
+
+def test_the_list_of_models():
+    """Every id of the catalogue with its name, and every model_type; --list needs no model, and without it one is needed."""
+    said = asked("params", "--list").stdout
+    assert re.search(r"^  llama-3.1-70b +Llama 3.1 70B$", said, re.M) and re.search(r"\bqwen3_next\b", said)
+    found = json.loads(asked("params", "--list", "--json").stdout)
+    assert list(found["models"]) == list(catalog.load().models) and {"llama", "kimi_k2"} <= set(found["model_types"])
+    assert "--list" in asked("params", code=2).stderr
 
 
 def test_kv_as_json():
@@ -130,5 +160,6 @@ def test_refusals_go_to_standard_error(tmp_path):
         done = asked("params", str(path), code=2)
         assert done.stdout == "" and str(path) in done.stderr and key in done.stderr and "Traceback" not in done.stderr
     assert "编码器" in asked("kv", "bert-base-cased", "--lang", "zh", code=2).stderr
-    assert "did you mean 'llama-3.1-70b'?" in asked("params", "llama-3.1-70", code=2).stderr
+    said = asked("params", "llama-3.1-70", code=2).stderr
+    assert "Did you mean llama-3.1-70b, " in said and "params --list" in said
     assert "unit" in asked("kv", "llama-3.1-8b", "--budget", "40", code=2).stderr

@@ -129,6 +129,19 @@ def test_refusals_name_file_and_key(change, key, id):
         assert said.said(language).startswith("config.json") and key in said.said(language)
 
 
+@pytest.mark.parametrize(
+    "stated, near", [("lama", "llama"), ("Qwen3_Moe2", "qwen3_moe"), ("gpt-oss", "gpt_oss"), ("kimi_k22", "kimi_k2"), ("zzzz", None)]
+)
+def test_an_unknown_family_is_told_the_nearest_few(stated, near):
+    """The names most like it, the nearest first, and where all of them are; not all of them on one line."""
+    said = refused({**LLAMA, "model_type": stated})
+    assert said.id == "unknown_family"
+    for language in ("zh", "en"):
+        text = said.said(language)
+        assert stated in text and text.endswith("python -m byteledger params --list") and len(text) < 250
+    assert ("Did you mean %s" % near in said.said("en")) if near else ("Did you mean" not in said.said("en") and "相近" not in said.said("zh"))
+
+
 def test_an_unknown_family_with_a_field_of_its_own_is_no_llama():
     assert refused({**LLAMA, "model_type": "new", "rms_norm_eps": 1e-5, "ssm_groups": 4}).id == "unknown_family"
 

@@ -35,8 +35,10 @@ for (const table of document.querySelectorAll("table[data-filter]")) {
   const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true })
   for (const heading of table.tHead.querySelectorAll("th[data-column]")) {
     const button = Object.assign(document.createElement("button"), { type: "button", title: table.dataset.sort })
+    const unit = heading.querySelector(".unit")  // below the name and its arrow
+    if (unit) unit.remove()
     button.append(...heading.childNodes)
-    heading.append(button)
+    heading.append(button, ...(unit ? [unit] : []))
     button.addEventListener("click", () => {
       const numeric = heading.classList.contains("number")
       const up = heading.ariaSort ? heading.ariaSort === "descending" : !numeric

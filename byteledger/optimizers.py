@@ -122,6 +122,17 @@ def paged(tensors, bits=32):
     return sum(times * 2 * tensor.size * bits // 8 for tensor, times in tensors if tensor.size >= SMALLEST_PAGED)
 
 
+def of_model(architecture, optimizer, b, rank=None):
+    """M_optimizer = M_GaLore with a rank, else the state of all tensors: bytes of a whole model's optimizer state."""
+    order = in_order(architecture)
+    return state(order, optimizer, b) if rank is None else galore_state(order, b, rank)
+
+
+def per_parameter(M_optimizer, N):
+    """b_o = M_optimizer / N: bytes of optimizer state per parameter, with the overhead of blocks and small tensors."""
+    return finite("b_o", quantity("M_optimizer", M_optimizer) / count("N", N))
+
+
 # --- what a step needs for a moment
 
 

@@ -65,8 +65,8 @@ _SOUND = {}  # a table that could be evaluated, and the records that it was eval
 def _behind(table):
     """The files that decide the numbers of a table: those of its axes, and of what their records refer to."""
     axes = [*table.rows, *table.across, *table.fixed]
-    if "figure" in axes:
-        return list(FILES)  # a figure may select from any file
+    if "figure" in axes or "recipe" in axes:
+        return list(FILES)  # what their records may select from
     files = {quantities.AXES.get(axis) for axis in axes} | {"states", "dtypes"}
     return sorted((files | {"models"} if "parameters" in files else files) - {None})
 
@@ -288,6 +288,9 @@ def _cross(catalog, positions, left_out):
         refers("formulas", id, ("chapter",), formula.chapter, "chapters")
         if formula.computes and formula.computes not in quantities.FUNCTIONS:
             report("formulas", id, ("computes",), "no function %r in byteledger" % formula.computes, suggestion(formula.computes, quantities.FUNCTIONS))
+    for id, recipe in catalog.recipes.items():
+        for key, to in (("model", "models"), ("ledger", "ledgers"), ("adapters", "adapters"), ("weight_format", "weight_formats")):
+            refers("recipes", id, (key,), getattr(recipe, key), to)
     for id, strategy in catalog.strategies.items():
         if (strategy.shards is None) == (strategy.not_modelled is None):
             report("strategies", id, (), "needs exactly one of 'shards' and 'not_modelled'", "say what it shards, or why there is no model")

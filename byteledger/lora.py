@@ -4,9 +4,8 @@ Symbols: r rank of the adapters; d_in, d_out sides of an adapted matrix; L how m
 Source: Hu et al. 2021 (arXiv 2106.09685); Dettmers et al. 2023 (QLoRA); peft, tuners/lora.
 """
 
-from . import weight_formats
+from . import ledger, parameters, weight_formats
 from .arguments import ArgumentError, count, finite, quantity
-from .parameters import Tensor
 
 ALL_LINEAR = "all-linear"
 LINEAR_PARTS = ("attention", "state_space", "mlp", "shared_experts")
@@ -64,7 +63,7 @@ def adapters(architecture, r, target_modules):
     for name, found in by_name.items():
         for tensor, times in found if name in chosen else ():
             d_out, d_in = tensor.shape
-            pairs += [(Tensor(name + ".lora_A.weight", (r, d_in), tensor.part), times), (Tensor(name + ".lora_B.weight", (d_out, r), tensor.part), times)]
+            pairs += [(parameters.Tensor(name + ".lora_A.weight", (r, d_in), tensor.part), times), (parameters.Tensor(name + ".lora_B.weight", (d_out, r), tensor.part), times)]
     if not pairs:
         raise ArgumentError("target_modules", target_modules, "the model has no linear layer to adapt")
     return pairs
@@ -93,8 +92,25 @@ def persistent(M_base, N_LoRA, b_w, b_g, b_master, b_m, b_v):
 
     Without activations, which a frozen base does not spare: gradients still pass through every layer.
     """
-    b = sum(quantity(name, value) for name, value in (("b_w", b_w), ("b_g", b_g), ("b_master", b_master), ("b_m", b_m), ("b_v", b_v)))
-    return finite("M_LoRA", quantity("M_base", M_base) + count("N_LoRA", N_LoRA) * b)
+    return finite("M_LoRA", quantity("M_base", M_base) + adapter_states(N_LoRA, b_w, b_g, b_master, b_m, b_v))
+
+
+def of_recipe(architecture, r, target_modules, bits, scales, keeps, b_kept, b_w, b_g, b_master, b_m, b_v):
+    """M_recipe = N (b_w + b_g + b_master + b_m + b_v) where r = 0 and all is trained, else M_LoRA: persistent bytes of a recipe, whole job."""
+    states = dict(b_w=b_w, b_g=b_g, b_master=b_master, b_m=b_m, b_v=b_v)
+    if r == 0:
+        return ledger.persistent(parameters.total(architecture), **states)
+    return persistent(base(architecture, bits, scales, keeps, b_kept), trainable(architecture, r, target_modules), **states)
+
+
+def over_weights(M_recipe, N):
+    """r = M_recipe / (2 N): persistent state as a multiple of the BF16 weights, which is what the six-times rule claims to know."""
+    return finite("r", quantity("M_recipe", M_recipe) / (2 * count("N", N)))
+
+
+def adapter_states(N_LoRA, b_w, b_g, b_master, b_m, b_v):
+    """M_adapters = N_LoRA (b_w + b_g + b_master + b_m + b_v): the adapters themselves, their gradients and their optimizer states."""
+    return ledger.persistent(N_LoRA, b_w, b_g, b_master, b_m, b_v)
 
 
 def per_rank(M_base, M_adapters, d, shards_base):

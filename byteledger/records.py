@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from .activation_profiles import ATTENTION, PRECISIONS, PROFILES
 from .loss import POLICIES
 from .one_record import ABOUT
+from .optimizers import OPTIMIZERS
 from .parameters import PARTS
 
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -219,6 +220,36 @@ class LossPolicy(Record):
     source: list[Id]
 
 
+class Optimizer(Record):
+    """An optimizer as a tool runs it: the rule for its state, the bytes of the parameters that it updates, GaLore's rank."""
+
+    name: Bilingual
+    rule: Literal[OPTIMIZERS]
+    element_bytes: Literal[2, 4]
+    rank: Annotated[int, Field(ge=1, le=2**20)] | None = None
+    note: Bilingual | None = None
+    source: list[Id]
+
+
+class Adapters(Record):
+    """Which matrices get adapters, and of what rank; rank 0: no adapters, all parameters are trained."""
+
+    name: Bilingual
+    r: Annotated[int, Field(ge=0, le=2**20)]
+    target_modules: list[Text] | Literal["all-linear"] = "all-linear"
+    source: list[Id]
+
+
+class Recipe(Record):
+    """A configuration of training: a model, the ledger of what is trained, adapters, and the format of a frozen base."""
+
+    model: Id
+    ledger: Id
+    adapters: Id
+    weight_format: Id
+    source: list[Id]
+
+
 class Formula(Record):
     """A formula as it is printed. computes names the function that evaluates it, where there is one."""
 
@@ -312,6 +343,7 @@ class Change(Record):
 
 FILES = {
     "accelerators": Accelerator,
+    "adapters": Adapters,
     "changes": Change,
     "chapters": Chapter,
     "claims": Claim,
@@ -322,7 +354,9 @@ FILES = {
     "ledgers": Ledger,
     "loss_policies": LossPolicy,
     "models": Model,
+    "optimizers": Optimizer,
     "parameters": Parameters,
+    "recipes": Recipe,
     "references": Reference,
     "runtime_terms": RuntimeTerm,
     "states": State,

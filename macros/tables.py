@@ -211,6 +211,8 @@ class _View:
             return escape(words(cell, self.language))
         if isinstance(cell, bool):
             return escape(self.label("label.true" if cell else "label.false"))
+        if axis == "recipe":
+            return self.name(field, cell)
         if field == "symbol" or (field == "figure" and isinstance(cell, str)):
             return katex.render(cell)
         if field == "formats":

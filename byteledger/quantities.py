@@ -7,7 +7,7 @@ one way, and its formula, inputs and value can be shown together.
 
 from functools import lru_cache
 
-from . import activations, attention, distributed, kv_cache, ledger, lora, loss, optimizers, parameters, rank_quantities, units, weight_formats
+from . import activations, attention, distributed, kv_cache, ledger, lora, loss, optimizers, parameters, rank_quantities, step, units, weight_formats
 from .arguments import ArgumentError
 from .nearest import suggestion
 
@@ -36,6 +36,7 @@ AXES = {
     "optimizer": "optimizers",
     "adapters": "adapters",
     "recipe": "recipes",
+    "run": "runs",
     "context": None,  # tokens of one sequence
     "batch": None,  # sequences
     "budget_bytes": None,
@@ -159,7 +160,45 @@ _RECIPE = {
 _FORMAT = {"bits": "weight_format:bits", "scales": "weight_format:scales"}
 _KEEPS = {"keeps": "weight_format:keeps"}
 
+def _moment(moment, doc):
+    def sum_of(estimate):
+        return sum(estimate.worst.moments[moment].values()) if moment in estimate.worst.moments else None
+
+    sum_of.__doc__ = doc
+    return sum_of
+
+
+def _run_states(estimate):
+    """M_states = weights + master weights + optimizer states: bytes of a rank between two steps, without gradients."""
+    step = estimate.worst.step
+    return step.weights + step.master + step.optimizer
+
+
+def _run_peak(estimate):
+    """M_peak,rank = max over the moments of a step: bytes of the rank that holds most."""
+    return estimate.worst.peak
+
+
+def _run_term(term):
+    def most(estimate):
+        return estimate.worst.most().get(term, 0)
+
+    most.__doc__ = "M_%s = the most that the term takes at any moment of a step: bytes on one rank." % term
+    return most
+
+
+_RUN = {"estimate": "run:estimate"}
+
 QUANTITIES = {
+    "step.states": Quantity(_run_states, _RUN, "bytes"),
+    "step.forward": Quantity(_moment("forward", step.Step.forward.__doc__), _RUN, "bytes"),
+    "step.loss": Quantity(_moment("loss", step.Step.loss.__doc__), _RUN, "bytes"),
+    "step.backward": Quantity(_moment("backward", step.Step.backward.__doc__), _RUN, "bytes"),
+    "step.reduce": Quantity(_moment("reduce", step.Step.reduce.__doc__), _RUN, "bytes"),
+    "step.update": Quantity(_moment("optimizer", step.Step.update.__doc__), _RUN, "bytes"),
+    "step.peak": Quantity(_run_peak, _RUN, "bytes"),
+    "step.peak_to_states": Quantity(lambda M_peak, M_states: M_peak / M_states, {"M_peak": "step.peak", "M_states": "step.states"}, "multiple"),
+    **{"step.most." + term: Quantity(_run_term(term), _RUN, "bytes") for term in ("activations", "loss", "gathered", "in_flight", "temporaries")},
     "parameters.total": Quantity(parameters.total, _MODEL, "count"),
     "parameters.active": Quantity(parameters.active, _MODEL, "count"),
     "parameters.non_embedding": Quantity(parameters.non_embedding, _MODEL, "count"),
@@ -343,6 +382,8 @@ def _selected_argument(catalog, source, selection):
     record = selected(catalog, axis, selection[axis])
     if isinstance(record, int):
         return record, None
+    if field == "estimate":
+        return catalog.run(selection[axis]), (AXES[axis], selection[axis])
     if "." in field:  # a field of the record that this one names: recipe:ledger.weights
         inner, _, field = field.partition(".")
         named = getattr(record, inner)

@@ -146,6 +146,17 @@ class WeightFormat(Record):
     source: list[Id]
 
 
+class Run(Record):
+    """A training run whose moments are shown: a model, a ledger, a strategy, and settings by the names of scenario.SETTINGS."""
+
+    name: Bilingual
+    model: Id
+    ledger: Id
+    strategy: Id
+    settings: dict[str, int | float | bool | str] = {}
+    source: list[Id]
+
+
 class RuntimeTerm(Record):
     """What a process takes beside its tensors: a range that somebody measured."""
 
@@ -358,6 +369,7 @@ FILES = {
     "parameters": Parameters,
     "recipes": Recipe,
     "references": Reference,
+    "runs": Run,
     "runtime_terms": RuntimeTerm,
     "states": State,
     "strategies": Strategy,

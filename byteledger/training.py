@@ -45,6 +45,9 @@ class Estimate:
         self.profile, self.precision, self.degree = run.profile, run.precision, run.degree
         self.host_bytes, self.moved = host_bytes, moved
 
+    def __str__(self):
+        return "%s, %s, d = %d" % (self.profile or "?", self.precision, self.degree)
+
     @property
     def worst(self):
         """The Rank with the highest peak."""

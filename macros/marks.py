@@ -457,6 +457,7 @@ HOMES = {
     **dict.fromkeys(("offload.zero3_device", "offload.zero3_parameters_device", "offload.zero3_parameters_host"), "offload.zero3_host"),
     "offload.zero2_device": "offload.zero2_host",
     **dict.fromkeys(("collectives.paper_volume", "collectives.between"), "collectives.inside"),
+    **dict.fromkeys(("step.states", "step.peak_to_states", *("step.most." + term for term in ("activations", "loss", "gathered", "in_flight", "temporaries"))), "step.peak"),
     "optimizers.per_parameter": "optimizers.state",
     "lora.trainable_share": "lora.trainable",
     **dict.fromkeys(("lora.base", "lora.adapter_states"), "lora.persistent"),

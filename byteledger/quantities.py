@@ -136,11 +136,10 @@ _LAYERS = {
 }  # fmt: skip
 _LOSS = {**_MODEL, **_BATCH, "policy": "loss_policy:policy", **_B, "chunks": "loss_policy:chunks", "tp": "loss_policy:tp"}
 def _foreach_step(architecture, optimizer, b, rank):
-    """M_step = b N + 8 + b for AdamW's foreach: temporaries of a step, as measured; None where nobody has measured them."""
-    try:
-        return optimizers.temporaries(optimizers.in_order(architecture), optimizer, b, "foreach") if rank is None else None
-    except ArgumentError:
+    """M_step = b N + 8 + b: temporaries of AdamW's foreach step; None for another optimizer, which has a scalar or was not measured."""
+    if rank is not None or optimizer not in ("adamw", "adamw_amsgrad"):
         return None
+    return optimizers.temporaries(optimizers.in_order(architecture), optimizer, b, "foreach")
 
 
 def _held_per_rank(M_base, M_adapters, shards, d):

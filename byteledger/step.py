@@ -55,6 +55,30 @@ def dense_backward(saved, D, f, S, B, b, elements, heads_width, repeated_width, 
     return heights
 
 
+def routed_backward(saved, D, f, rows, tokens, b, elements, expert_elements):
+    """M_i = max(saved - 2 b rows f - b rows D + b E_n, b l + 24 sbD + 4 sb): heights of an expert layer's backward, grouped_mm.
+
+    rows: tokens times experts per token; E_n elements of the experts. In the gradient of gate and up, all gradients of
+    the experts' weights exist; what the product was made of is gone, its gradient of 2 f rows and that of the input are
+    there. Then as in dense_backward. Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_step.py.
+    """
+    gone = 4 * b * rows * f + b * rows * D
+    return [(saved - gone, b * expert_elements, 2 * b * rows * f + b * rows * D), (0, b * elements, 24 * tokens * D + 4 * tokens)]
+
+
+def gpt2_backward(saved, D, f, n, b, elements, scores, materialized):
+    """M_i = max(saved + b D f + 2 b n f, b l + 3 b n D): heights of the backward of GPT-2's block, without dropout.
+
+    In the written-out GELU; at the first norm. With materialized scores also in the softmax, where the MLP's activations
+    are gone, its weights' gradients and that of the output projection exist, and two matrices of scores are written.
+    Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_step.py.
+    """
+    heights = [(saved, b * D * f, 2 * b * n * f), (0, b * elements, 3 * b * n * D)]
+    if materialized:
+        heights.append((saved - 5 * b * n * f - 2 * b * n * D, b * (2 * D * f + D * D), 2 * b * scores + b * n * D))
+    return heights
+
+
 class Step:
     """A training step as one rank goes through it; its methods give the moments.
 
@@ -87,6 +111,7 @@ class Step:
         self.gathered = sum(unit.gathered * unit.times for unit in units)
         self.kept = sum(unit.kept * unit.times for unit in units)
         self.saved = sum(unit.saved * unit.times for unit in units)
+        self.floor = False  # backward() has found a layer without heights
         self.layer = None  # where backward() found the largest sum: the index among the rank's layers
 
     def gradients(self):
@@ -167,13 +192,11 @@ class Step:
         """M_back(i) = rest + gathered + b_g sum of s_j, j > i + r l_(i+1) + saved below + height of layer i + c V D + dx + logits.
 
         Gathered: root, layer i and the next to come, i - 1 (model: all up to i). r l_(i+1): the gradient of the layer above on its
-        way. The largest over all i, or the backward of the embedding after them; None if a unit's heights are not
-        modelled. Within a row of equal layers M_back is a straight line in i but for its ends, so the ends decide.
+        way. The largest over all i whose heights are modelled, or the backward of the embedding after them. Within a row of equal layers M_back is a straight line in i but for its ends, so the ends decide.
         """
         best, at = None, None
         heights = [None if unit.backward is None else max(unit.backward, key=sum) for unit in self.units]
-        if None in heights:
-            return None
+        self.floor = None in heights
         position = [0]
         for unit in self.units:
             position.append(position[-1] + unit.times)
@@ -184,6 +207,8 @@ class Step:
                 done = self.units[row]
                 saved_below, gathered_below = saved_below + done.times * done.saved, gathered_below + done.times * done.gathered
                 kept_above, row = kept_above - done.times * done.kept, row + 1
+            if heights[index] is None:
+                continue
             activations, gradients, temporaries = heights[index]
             in_flight = self.r * above.reduced if self.reduces and above else 0
             gathered = self._gathered(unit, below, gathered_below + (offset + 1) * unit.gathered)
@@ -245,7 +270,7 @@ class Step:
         found = {"forward": self.forward(), "loss": self.loss(), "backward": self.backward(), "reduce": self.reduce(), "optimizer": self.update()}
         if self.initial is not None:
             found = {"initialization": {"weights": self.initial}, **found}
-        return {moment: terms for moment, terms in found.items() if terms is not None}
+        return found
 
 
 def peak(moments):

@@ -10,7 +10,7 @@ import math
 from . import activation_profiles, collectives, lora, loss, offload, optimizers, parallel, sharding, weight_formats
 from .arguments import ArgumentError
 from .parameters import Tensor
-from .step import Step, Unit, dense_backward, peak
+from .step import Step, Unit, dense_backward, gpt2_backward, peak, routed_backward
 
 FSDP1, FSDP2, DDP, DEEPSPEED, MEGATRON = "PyTorch FSDP", "PyTorch FSDP2", "PyTorch DistributedDataParallel", "DeepSpeed", "Megatron-LM"
 PYTORCH = (FSDP1, FSDP2, DDP)
@@ -187,7 +187,16 @@ class _Run:
     def heights(self, layer, saved, share):
         """The heights of a layer's backward, or None where they have no model."""
         s = self.scenario
-        if self.profile not in ("llama", "qwen3") or layer.mlp.kind != "gated" or self.precision == "autocast":
+        if self.profile == "gpt2" and self.c == 2 and self.precision == "bf16" and not s.dropout and not s.lora_rank:
+            scores = layer.mixer.num_attention_heads * self.sequence**2 * s.micro_batch
+            return gpt2_backward(saved, self.architecture.hidden_size, layer.mlp.intermediate_size, self.tokens, self.c, share.elements, scores, s.attention == "eager")
+        if self.profile not in ("llama", "qwen3") or self.precision == "autocast":
+            return None
+        if layer.mlp.kind == "experts" and s.experts == "grouped_mm" and s.attention == "sdpa" and self.c == 2 and not s.lora_rank:
+            routed = sum(tensor.size for tensor in layer.tensors if tensor.part == "experts")
+            rows = self.tokens * layer.mlp.num_experts_per_tok
+            return routed_backward(saved, self.architecture.hidden_size, layer.mlp.intermediate_size, rows, self.tokens, self.c, share.elements, routed)
+        if layer.mlp.kind != "gated":
             return None
         a, d, f = layer.mixer.num_attention_heads, layer.mixer.head_dim, layer.mlp.intermediate_size
         found = dense_backward(
@@ -445,7 +454,7 @@ def estimate(architecture, scenario):
         if scenario.tp > 1:
             parallel.heads_per_rank(layer.mixer, scenario.tp)
     ranks = [_rank(run, *stage) for stage in _stages(run)]
-    if run.profile and any("backward" not in rank.moments for rank in ranks):
+    if run.profile and any(rank.step.floor for rank in ranks):
         run.miss("backward", value=run.profile)
     if not run.profile:
         run.miss("loss")

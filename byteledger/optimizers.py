@@ -47,7 +47,7 @@ def state(tensors, optimizer, b):
     sgd, sgd_momentum, lion     0, b n, b n
     muon                        b n for hidden matrices, 2 b n + 4 for all else
     The 1024 and 64 are torchao's code tables, one a moment and tensor. bitsandbytes has one pair of tables for all, 2,048 B,
-    which are not counted, and blocks of 2,048 up to 0.44. step stands in host memory unless fused or capturable.
+    which are not counted, and had blocks of 2,048 before 0.44. step stands in host memory unless fused or capturable.
     Source: PyTorch 2.13.0, measured; bitsandbytes, optim/optimizer.py; torchao, optim/adam.py; lion-pytorch.
     """
     quantity("b", b)

@@ -21,13 +21,13 @@ def test_litgpt_trainable_parameters(model, published):
 
 
 def test_all_linear_is_the_seven_matrices_of_llama():
-    """32 layers, D = 4096, f = 11008: r (4 x 2 D + 3 (D + f)) each; 39,976,960 at r = 16, as peft's print_trainable_parameters says."""
+    """32 layers, D = 4096, f = 11008: r (4 x 2 D + 3 (D + f)) each; peft prints 39,976,960 of 6,778,392,576 at r = 16."""
     llama = DATA.architecture("llama-2-7b")
     assert lora.trainable(llama, 16, "all-linear") == lora.trainable(llama, 16, EVERY) == 39_976_960
 
 
 def test_peft_counts_of_gpt2():
-    """peft on GPT-2, r = 8, c_attn: 294,912 trainable parameters of 124,734,720, as its documentation and threads print."""
+    """peft on GPT-2, r = 8, c_attn: 294,912 trainable parameters of 124,734,720, as print_trainable_parameters says in many public notebooks."""
     gpt2 = hf_config.from_dict({"model_type": "gpt2", "vocab_size": 50257, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024}).architecture
     assert lora.trainable(gpt2, 8, "c_attn") == 294_912
     assert parameters.total(gpt2) + 294_912 == 124_734_720

@@ -240,7 +240,7 @@ def text(result, language, revision):
 
     scenario = result["scenario"]
     lines = ["%s%s" % (result["model"], " (%s)" % result["read_from"] if result["read_from"] else "")]
-    lines.append("%s · %s · %s %s · %s %s × %s" % (scenario["ledger"], scenario["strategy"], number(scenario["ranks"], 0), words["estimate.ranks"], words["estimate.micro_batch"], number(scenario["micro_batch"], 0), number(scenario["sequence"], 0)))
+    lines.append("%s · %s · %s %s · %s %s × %s" % (scenario["ledger"], scenario["strategy"], number(scenario["ranks"], 0), words["estimate.ranks" if scenario["ranks"] > 1 else "estimate.rank"], words["estimate.micro_batch"], number(scenario["micro_batch"], 0), number(scenario["sequence"], 0)))
     rows = [(words["estimate.most"], "", "")]
     rows += [("  " + words["estimate." + term],) + size(n) for term, n in result["per_rank"].items() if n or n is None]
     rows.append(("", "", ""))
@@ -258,7 +258,7 @@ def text(result, language, revision):
     rows.append(("", "", ""))
     rows.append((words["estimate.runtime"], "", ""))
     for term in result["runtime"]:
-        rows.append(("  " + term["name"][language], "%s–%s %s" % (number(term["low"], 2), number(term["high"], 2), term["unit"]), ""))
+        rows.append(("  " + term["name"][language], "%s–%s %s" % (number(term["low"], 2), number(term["high"], 2), words["estimate.percent_of_device"] if "%" in term["unit"] else term["unit"]), ""))
     device = result["accelerator"]
     if device:
         rows.append(("", "", ""))

@@ -340,6 +340,7 @@ class Table(Record):
     columns: list[ColumnId | Column]
     total: bool = False
     interactive: bool = False  # a long table: rows can be filtered and sorted
+    claims: bool = True  # false: what its rows claim is marked in another table
     source: list[Id]
 
 

@@ -106,6 +106,8 @@ def _field_kind(catalog, record, axis, field):
     """The kind of number that a field of a record holds, or None for words."""
     if (axis, field) in BYTES_PER_PARAMETER:
         return "bytes per parameter"
+    if quantities.AXES[axis] is None:
+        return "count"
     if (axis, field) in DERIVED and axis == "model":
         return "count" if field in ("layers", "vocabulary") else None
     for ending, unit in FIELD_UNITS.items():
@@ -120,7 +122,7 @@ def _field_kind(catalog, record, axis, field):
 def _row(catalog, record, headings, selection):
     cells = [_cell(catalog, heading, selection) for heading in headings]
     first = quantities.selected(catalog, *next((axis, selection[axis]) for axis in record.rows))
-    return Row(selection, cells, getattr(first, "claim", None))
+    return Row(selection, cells, getattr(first, "claim", None) if record.claims else None)
 
 
 def _cell(catalog, heading, selection):

@@ -141,7 +141,7 @@ class _View:
         return rows + (" <tr>%s</tr>" % " ".join(second) if grouped else "")
 
     def across(self, heading):
-        symbols = {"world_size": "W", "context": "S", "batch": "B", "sequence_length": "S", "micro_batch": "B"}
+        symbols = {"world_size": "W", "context": "S", "batch": "B", "sequence_length": "S", "micro_batch": "B", "virtual": "v"}
         return ", ".join(
             self.plain_name(axis, value) if quantities.AXES[axis] else "%s = %s" % (symbols.get(axis, axis), bare(value, "count"))
             for axis, value in heading.across.items()
@@ -163,7 +163,7 @@ class _View:
             shown = self.cell(heading, cell, row)
             if position == 0:
                 mark = self.marks.claim_mark(row.claim, row.claim) + " " if row.claim else ""
-                numeric = ' class="number"' if heading.id == "figure:figure" else ""
+                numeric = ' class="number"' if heading.id == "figure:figure" or heading.kind else ""
                 cells.append('<th scope="row"%s>%s%s</th>' % (numeric, mark, shown))
             else:
                 kind = ' class="number"' if self.numeric(heading) else ""

@@ -178,11 +178,16 @@ def _run_peak(estimate):
     return estimate.worst.peak
 
 
+def _peak_to_states(M_peak, M_states):
+    """r = M_peak / M_states: the peak of a rank as a multiple of what it holds between two steps."""
+    return M_peak / M_states
+
+
 def _run_term(term):
     def most(estimate):
         return estimate.worst.most().get(term, 0)
 
-    most.__doc__ = "M_%s = the most that the term takes at any moment of a step: bytes on one rank." % term
+    most.__doc__ = "M_%s = max over the moments of that term: the most that it takes in a step, bytes on one rank." % term
     return most
 
 
@@ -196,7 +201,7 @@ QUANTITIES = {
     "step.reduce": Quantity(_moment("reduce", step.Step.reduce.__doc__), _RUN, "bytes"),
     "step.update": Quantity(_moment("optimizer", step.Step.update.__doc__), _RUN, "bytes"),
     "step.peak": Quantity(_run_peak, _RUN, "bytes"),
-    "step.peak_to_states": Quantity(lambda M_peak, M_states: M_peak / M_states, {"M_peak": "step.peak", "M_states": "step.states"}, "multiple"),
+    "step.peak_to_states": Quantity(_peak_to_states, {"M_peak": "step.peak", "M_states": "step.states"}, "multiple"),
     **{"step.most." + term: Quantity(_run_term(term), _RUN, "bytes") for term in ("activations", "loss", "gathered", "in_flight", "temporaries")},
     "parameters.total": Quantity(parameters.total, _MODEL, "count"),
     "parameters.active": Quantity(parameters.active, _MODEL, "count"),

@@ -127,7 +127,8 @@ class _View:
         first, second, previous = [], [], None
         for index, heading in enumerate(self.table.headings):
             name, unit = self.heading(heading)
-            numeric = ' class="number"' if self.numeric(heading) else ""
+            # The first column heads its rows, also where it is a number, such as a world size.
+            numeric = ' class="number"' if index and self.numeric(heading) else ""
             if not heading.across:
                 span = ' rowspan="2"' if grouped else ""
                 first.append('<th scope="col"%s%s%s>%s%s</th>' % (span, numeric, self.column(index), name, unit))
@@ -163,7 +164,7 @@ class _View:
             shown = self.cell(heading, cell, row)
             if position == 0:
                 mark = self.marks.claim_mark(row.claim, row.claim) + " " if row.claim else ""
-                numeric = ' class="number"' if heading.id == "figure:figure" or heading.kind else ""
+                numeric = ' class="number"' if heading.id == "figure:figure" else ""
                 cells.append('<th scope="row"%s>%s%s</th>' % (numeric, mark, shown))
             else:
                 kind = ' class="number"' if self.numeric(heading) else ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from byteledger import catalog, parallel, parameters, sharding
+from byteledger import catalog, parallel, parameters, per_rank, sharding
 from byteledger.architecture import Architecture, Layer, Mixer, Mlp
 from byteledger.arguments import ArgumentError
 from byteledger.parameters import Tensor
@@ -44,6 +44,9 @@ def test_megatron_logs(log):
     states = sharding.distributed_optimizer(dense, 6, 12, degrees.optimizer)
     assert states == log["states"] <= log["allocated"]
     assert log["allocated"] == pytest.approx(states, rel=log["tolerance"])
+    # The same through the functions that the tables use.
+    assert per_rank.last_stage_parameters(megatron_gpt(LOGS["config"]), log["tp"], log["pp"]) == log["parameters"]
+    assert per_rank.last_stage_states(megatron_gpt(LOGS["config"]), 2, 4, 4, 4, 4, 8, log["tp"], log["pp"]) == states
 
 
 def test_zero_is_divided_by_the_data_parallel_degree_not_by_all_gpus():
@@ -114,6 +117,18 @@ def test_experts_by_their_own_degrees():
     _, experts = parallel.rank_parameters(architecture, tp=4, ep=8)
     assert experts * 8 == parameters.by_part(architecture)["experts"]
     assert parallel.Degrees(64, tp=2, cp=4, pp=2).optimizer == 16  # dp 4 times cp 4
+
+
+def test_states_of_a_moe():
+    """Megatron-LM, dist_optimizer: weights and gradients whole on the rank, the rest over dp cp, and over edp for experts."""
+    architecture, states = DATA.architecture("qwen3-30b-a3b"), (2, 4, 4, 4, 4)
+    dense, experts = parallel.rank_parameters(architecture, tp=4, ep=8, make_vocab_size_divisible_by=128)
+    assert (per_rank.dense_parameters(architecture, 4, 8), per_rank.expert_parameters(architecture, 4, 8)) == (dense, experts)
+    assert per_rank.expert_states(architecture, *states, 16, 4, 8) == dense * (6 + 12 / 4) + experts * (6 + 12 / 2)
+    # One rank holds all: 18 bytes of every parameter.
+    assert per_rank.expert_states(architecture, *states, 1, 1, 1) == 18 * parameters.total(architecture)
+    with pytest.raises(ArgumentError, match="has no routed experts"):
+        per_rank.expert_states(LLAMA, *states, 8, 1, 1)
 
 
 @pytest.mark.parametrize("kwargs, message", [

@@ -10,12 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from .activation_profiles import ATTENTION, PRECISIONS, PROFILES
 from .loss import POLICIES
 from .one_record import ABOUT
+from .optimizers import OPTIMIZERS
 from .parameters import PARTS
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=64)]
 # An axis ("parameters"), a quantity ("ledger.weights"), or a field of the row's record ("ledger:weights").
-ColumnId = Annotated[str, StringConstraints(pattern=r"^[a-z_]+([.:][a-z_]+)?$")]
+ColumnId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*([.:][a-z][a-z0-9_]*)?$")]
 Date = Annotated[str, StringConstraints(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
 Url = Annotated[str, StringConstraints(pattern=r"^https://[^\s<>\"]+$")]
 # No state of any published recipe takes more than 8 bytes; 16 leaves room for a sum such as 2 + 4.
@@ -145,6 +146,28 @@ class WeightFormat(Record):
     source: list[Id]
 
 
+class Run(Record):
+    """A training run whose moments are shown: a model, a ledger, a strategy, and settings by the names of scenario.SETTINGS."""
+
+    name: Bilingual
+    model: Id
+    ledger: Id
+    strategy: Id
+    settings: dict[str, int | float | bool | str] = {}
+    source: list[Id]
+
+
+class RuntimeTerm(Record):
+    """What a process takes beside its tensors: a range that somebody measured."""
+
+    name: Bilingual
+    low: Annotated[int | float, Field(ge=0)]
+    high: Annotated[int | float, Field(ge=0)]
+    unit: Literal["GiB", "% of device"]
+    note: Bilingual
+    source: list[Id]
+
+
 class State(Record):
     """A state of training that takes bytes for every parameter."""
 
@@ -178,6 +201,7 @@ class Strategy(Record):
     shards: list[Group] | None = None  # absent: no model for it, and not_modelled says why
     divides_over: Literal["world", "shard_group"] = "world"
     gathers: Literal["none", "layer", "model"] | None = None
+    zero_stage: Literal[1, 2, 3] | None = None  # the stage of DeepSpeed's ZeRO that it is
     not_modelled: Bilingual | None = None
     scope: Bilingual | None = None  # in words what shards says, where there is no shards
     replicates: Bilingual | None = None
@@ -204,6 +228,36 @@ class LossPolicy(Record):
     policy: Literal[POLICIES]
     chunks: Annotated[int, Field(ge=1, le=2**20)] = 8
     tp: Annotated[int, Field(ge=1, le=1024)] = 1
+    source: list[Id]
+
+
+class Optimizer(Record):
+    """An optimizer as a tool runs it: the rule for its state, the bytes of the parameters that it updates, GaLore's rank."""
+
+    name: Bilingual
+    rule: Literal[OPTIMIZERS]
+    element_bytes: Literal[2, 4]
+    rank: Annotated[int, Field(ge=1, le=2**20)] | None = None
+    note: Bilingual | None = None
+    source: list[Id]
+
+
+class Adapters(Record):
+    """Which matrices get adapters, and of what rank; rank 0: no adapters, all parameters are trained."""
+
+    name: Bilingual
+    r: Annotated[int, Field(ge=0, le=2**20)]
+    target_modules: list[Text] | Literal["all-linear"] = "all-linear"
+    source: list[Id]
+
+
+class Recipe(Record):
+    """A configuration of training: a model, the ledger of what is trained, adapters, and the format of a frozen base."""
+
+    model: Id
+    ledger: Id
+    adapters: Id
+    weight_format: Id
     source: list[Id]
 
 
@@ -286,6 +340,7 @@ class Table(Record):
     columns: list[ColumnId | Column]
     total: bool = False
     interactive: bool = False  # a long table: rows can be filtered and sorted
+    claims: bool = True  # false: what its rows claim is marked in another table
     source: list[Id]
 
 
@@ -338,6 +393,7 @@ class Change(Record):
 
 FILES = {
     "accelerators": Accelerator,
+    "adapters": Adapters,
     "changes": Change,
     "chapters": Chapter,
     "claims": Claim,
@@ -349,8 +405,12 @@ FILES = {
     "loss_policies": LossPolicy,
     "models": Model,
     "observations": Observation,
+    "optimizers": Optimizer,
     "parameters": Parameters,
+    "recipes": Recipe,
     "references": Reference,
+    "runs": Run,
+    "runtime_terms": RuntimeTerm,
     "states": State,
     "strategies": Strategy,
     "tables": Table,

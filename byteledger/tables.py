@@ -19,6 +19,7 @@ DERIVED = {
     ("strategy", "replicates"): "the groups of state that every rank holds whole",
     ("strategy", "per_rank"): "bytes per rank as a formula",
     ("figure", "figure"): "the figure itself",
+    ("run", "phase"): "the moment of a step in which the peak stands",
     ("model", "layers"): "how many layers the family's rule makes",
     ("model", "vocabulary"): "rows of the embedding",
     ("model", "heads"): "heads / KV heads x head size, or what stands in their place",
@@ -105,6 +106,8 @@ def _field_kind(catalog, record, axis, field):
     """The kind of number that a field of a record holds, or None for words."""
     if (axis, field) in BYTES_PER_PARAMETER:
         return "bytes per parameter"
+    if quantities.AXES[axis] is None:
+        return "count"
     if (axis, field) in DERIVED and axis == "model":
         return "count" if field in ("layers", "vocabulary") else None
     for ending, unit in FIELD_UNITS.items():
@@ -119,7 +122,7 @@ def _field_kind(catalog, record, axis, field):
 def _row(catalog, record, headings, selection):
     cells = [_cell(catalog, heading, selection) for heading in headings]
     first = quantities.selected(catalog, *next((axis, selection[axis]) for axis in record.rows))
-    return Row(selection, cells, getattr(first, "claim", None))
+    return Row(selection, cells, getattr(first, "claim", None) if record.claims else None)
 
 
 def _cell(catalog, heading, selection):
@@ -154,6 +157,9 @@ def _cell(catalog, heading, selection):
 
 def derived(catalog, axis, field, choice, record, selection):
     """The value of a derived field; see DERIVED."""
+    if axis == "run":
+        estimate = catalog.run(choice)
+        return "estimate.moment." + estimate.worst.phase
     if axis == "model":
         return model_words(field, catalog.architecture(choice))
     if field == "bytes":

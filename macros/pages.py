@@ -270,7 +270,7 @@ def standing_claims(catalog, page):
 def claims_of_table(catalog, id):
     """The claims that the rows of a table carry."""
     record = catalog.tables[id]
-    for axis, choices in record.rows.items():
+    for axis, choices in record.rows.items() if record.claims else ():
         file = quantities.AXES.get(axis)
         if file in ("figures", "strategies"):
             records = getattr(catalog, file)

@@ -127,7 +127,8 @@ class _View:
         first, second, previous = [], [], None
         for index, heading in enumerate(self.table.headings):
             name, unit = self.heading(heading)
-            numeric = ' class="number"' if self.numeric(heading) else ""
+            # The first column heads its rows, also where it is a number, such as a world size.
+            numeric = ' class="number"' if index and self.numeric(heading) else ""
             if not heading.across:
                 span = ' rowspan="2"' if grouped else ""
                 first.append('<th scope="col"%s%s%s>%s%s</th>' % (span, numeric, self.column(index), name, unit))
@@ -141,7 +142,7 @@ class _View:
         return rows + (" <tr>%s</tr>" % " ".join(second) if grouped else "")
 
     def across(self, heading):
-        symbols = {"world_size": "W", "context": "S", "batch": "B", "sequence_length": "S", "micro_batch": "B"}
+        symbols = {"world_size": "W", "context": "S", "batch": "B", "sequence_length": "S", "micro_batch": "B", "virtual": "v"}
         return ", ".join(
             self.plain_name(axis, value) if quantities.AXES[axis] else "%s = %s" % (symbols.get(axis, axis), bare(value, "count"))
             for axis, value in heading.across.items()
@@ -211,6 +212,10 @@ class _View:
             return escape(words(cell, self.language))
         if isinstance(cell, bool):
             return escape(self.label("label.true" if cell else "label.false"))
+        if axis == "recipe" or axis == "run" and field in ("model", "ledger", "strategy"):
+            return self.name(field, cell)
+        if axis == "run" and field == "phase":
+            return escape(self.label(cell))
         if field == "symbol" or (field == "figure" and isinstance(cell, str)):
             return katex.render(cell)
         if field == "formats":

@@ -8,7 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMULAS = (
-    "arguments", "units", "parameters", "architecture", "kv_cache", "weight_formats", "ledger", "activations", "activation_profiles", "attention", "loss", "distributed", "estimation",
+    "arguments", "units", "parameters", "architecture", "kv_cache", "weight_formats", "ledger", "activations", "activation_profiles", "attention",
+    "loss", "distributed", "estimation", "sharding", "parallel", "offload", "collectives", "optimizers", "lora", "per_rank", "step", "scenario", "training",
 )  # fmt: skip
 FAMILIES = sorted((ROOT / "byteledger" / "families").glob("*.py"))
 

@@ -61,7 +61,7 @@ def as_record(row, held_out):
             "bytes": row["by_kind"], "phases": {phase: found["bytes"] for phase, found in row["phases"].items()},
             "at": "%s in %s" % (peak["operation"], peak["module"]), "at_rest": row["at_rest"],
         }  # fmt: skip
-    for key in ("bytes", "ranks", "phases", "temporaries", "device"):
+    for key in ("bytes", "ranks", "phases", "reserved", "requested", "snapshot", "temporaries", "device"):
         if key in row:
             record[key] = record.get(key) or row[key]
     if row["name"] in held_out:

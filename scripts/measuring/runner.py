@@ -42,9 +42,10 @@ def forked(measure, case, timeout):
 
 def _forked(measure, case, result, said):
     os.setsid()
-    with open(said, "w") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
+    file = open(said, "w", buffering=1)
+    os.dup2(file.fileno(), 1)
+    os.dup2(file.fileno(), 2)
+    sys.stdout = sys.stderr = file
     result.write_text(json.dumps(measure(*case)), encoding="utf-8")
 
 

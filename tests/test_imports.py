@@ -48,6 +48,17 @@ def test_the_estimator_knows_no_page():
         assert not {name for name in imports(path) if name.split(".")[0] in ("macros", "mkdocs", "jinja2", "markdown")}, path
 
 
+def test_pytorch_stays_in_scripts_and_marked_tests():
+    """The estimator stands without what it is measured with: torch and transformers are imported by scripts/ and by tests that skip without them."""
+    heavy = {"torch", "transformers", "torchao", "bitsandbytes"}
+    for folder in ("byteledger", "macros"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert not {name.split(".")[0] for name in imports(path)} & (heavy | {"measuring", "measure", "scripts"}), path
+    for path in (ROOT / "tests").glob("*.py"):
+        if {name.split(".")[0] for name in imports(path)} & heavy:
+            assert "pytest.importorskip(" in path.read_text(encoding="utf-8"), path
+
+
 def test_only_the_catalog_opens_data():
     """Everything else gets records; one_record.py reads one for the command line, revision.py only hashes the bytes."""
     opens = []

@@ -17,10 +17,10 @@ site: $(READY) ## builds both languages into site/
 test: $(READY) ## runs the whole suite
 	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
-transformers: ## holds the families' rules to the models of transformers 5.24.0; installs torch for the CPU, 1.2 GB, into build/
+transformers: ## holds the families' rules and what autograd keeps to the models of transformers 5.24.0; installs torch for the CPU, 1.2 GB, into build/
 	@test -x build/transformers/bin/python || $(PYTHON) -m venv build/transformers
 	@build/transformers/bin/pip install -q -r requirements-transformers.txt
-	@OMP_NUM_THREADS=1 build/transformers/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal --noconftest -m transformers tests/test_transformers.py $(ARGS)
+	@OMP_NUM_THREADS=1 build/transformers/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal --noconftest -m transformers tests/test_transformers.py tests/test_transformers_activations.py $(ARGS)
 
 tables: $(READY) ## renders every table into tests/golden/*.csv and shows what moved
 	@$(BIN)/python -m byteledger tables

@@ -43,7 +43,7 @@ def bare(value, kind, unit=None):
         return amount(value, unit or "GB")
     if kind == "bytes per parameter":
         return number(value, 6)
-    if kind == "multiple":
+    if kind in ("multiple", "bytes per element"):
         return number(value, 2)
     if kind == "percent":
         return number(value, 1)
@@ -52,7 +52,7 @@ def bare(value, kind, unit=None):
 
 def unit_of(kind, unit=None):
     """The unit as it is printed."""
-    return {"bytes": unit or "GB", "bytes per parameter": "B/parameter", "exact bytes": "B", "multiple": "×", "percent": "%", "MiB": "MiB", "GiB": "GiB", "GB/s": "GB/s"}.get(kind, "")
+    return {"bytes": unit or "GB", "bytes per parameter": "B/parameter", "bytes per element": "B/element", "exact bytes": "B", "multiple": "×", "percent": "%", "MiB": "MiB", "GiB": "GiB", "GB/s": "GB/s"}.get(kind, "")
 
 
 def phrase(value, kind, unit=None):

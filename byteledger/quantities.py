@@ -7,7 +7,7 @@ one way, and its formula, inputs and value can be shown together.
 
 from functools import lru_cache
 
-from . import activations, attention, distributed, kv_cache, ledger, parameters, units, weight_formats
+from . import activations, attention, distributed, kv_cache, ledger, loss, parameters, units, weight_formats
 from .arguments import ArgumentError
 from .nearest import suggestion
 
@@ -30,7 +30,9 @@ AXES = {
     "hidden_size": None,
     "bytes_per_element": None,
     "layers": None,
-    "dtype": "dtypes",  # of a KV cache
+    "dtype": "dtypes",  # of a KV cache, of logits
+    "implementation": "implementations",
+    "loss_policy": "loss_policies",
     "context": None,  # tokens of one sequence
     "batch": None,  # sequences
     "budget_bytes": None,
@@ -99,6 +101,35 @@ def _shortfall(memory_gb, M_reported):
     return None if M_reported is None else units.from_gib(memory_gb) - M_reported
 
 
+def _group(group):
+    def size(architecture, profile, attention, precision, dropout, B, S):
+        return activations.layer_group(architecture, profile, attention, precision, dropout, B, S, group)
+
+    size.__doc__ = "M_%s = sum of its parts: bytes that one layer keeps there for backward." % group
+    return size
+
+
+def _over_hidden(M_layer, architecture, B, S):
+    return activations.over_hidden(M_layer, architecture.hidden_size, B, S)
+
+
+def _of_vocabulary(function):
+    """A function of the loss, of a model's vocabulary."""
+
+    def size(architecture, B, S, policy, b, chunks, tp):
+        return function(B, S, architecture.vocab_size, policy, b, chunks, tp)
+
+    size.__doc__ = function.__doc__
+    return size
+
+
+_over_hidden.__doc__ = activations.over_hidden.__doc__
+_BATCH = {"B": "micro_batch", "S": "sequence_length"}
+_LAYERS = {
+    **_MODEL, "profile": "implementation:profile", "attention": "implementation:attention", "precision": "implementation:precision",
+    "dropout": "implementation:dropout", **_BATCH,
+}  # fmt: skip
+_LOSS = {**_MODEL, **_BATCH, "policy": "loss_policy:policy", **_B, "chunks": "loss_policy:chunks", "tp": "loss_policy:tp"}
 _FORMAT = {"bits": "weight_format:bits", "scales": "weight_format:scales"}
 _KEEPS = {"keeps": "weight_format:keeps"}
 
@@ -143,6 +174,21 @@ QUANTITIES = {
         {"B": "micro_batch", "S": "sequence_length", "D": "hidden_size", "b": "bytes_per_element"},
         "bytes",
     ),
+    "activations.layer": Quantity(activations.layer, _LAYERS, "bytes"),
+    **{"activations." + group: Quantity(_group(group), _LAYERS, "bytes") for group in (*activations.GROUPS, "other")},
+    "activations.over_hidden": Quantity(_over_hidden, {"M_layer": "activations.layer", **_MODEL, **_BATCH}, "bytes per element"),
+    "activations.layers": Quantity(activations.layers, _LAYERS, "bytes"),
+    "activations.checkpoints": Quantity(activations.checkpoints, {**_MODEL, "precision": "implementation:precision", **_BATCH}, "bytes"),
+    "activations.with_checkpointing": Quantity(
+        activations.with_checkpointing, {"M_checkpoints": "activations.checkpoints", "M_layer": "activations.layer"}, "bytes"
+    ),
+    "activations.freed": Quantity(
+        activations.freed, {"M_layers": "activations.layers", "M_checkpointed": "activations.with_checkpointing"}, "percent"
+    ),
+    "loss.saved": Quantity(_of_vocabulary(loss.saved), _LOSS, "bytes"),
+    "loss.logits": Quantity(_of_vocabulary(loss.logits), _LOSS, "bytes"),
+    "loss.backward": Quantity(_of_vocabulary(loss.backward), _LOSS, "bytes"),
+    "loss.peak": Quantity(loss.peak, {"M_kept": "loss.saved", "M_logits": "loss.logits", "M_more": "loss.backward"}, "bytes"),
     "attention.score_matrix": Quantity(
         attention.score_matrix,
         {"B": "micro_batch", "n_h": "heads", "S": "sequence_length", "b": "bytes_per_element"},

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from .activation_profiles import ATTENTION, PRECISIONS, PROFILES
+from .loss import POLICIES
 from .one_record import ABOUT
 from .parameters import PARTS
 
@@ -184,6 +186,27 @@ class Strategy(Record):
     source: list[Id]
 
 
+class Implementation(Record):
+    """Whose code a layer is, and how it runs. profile: absent for the model's own block in transformers."""
+
+    name: Bilingual
+    profile: Literal[PROFILES] | None = None
+    attention: Literal[ATTENTION]
+    precision: Literal[tuple(PRECISIONS)]
+    dropout: Annotated[int | float, Field(ge=0, lt=1)] = 0
+    source: list[Id]
+
+
+class LossPolicy(Record):
+    """How the loss is computed; chunks and tp for the policies that have them."""
+
+    name: Bilingual
+    policy: Literal[POLICIES]
+    chunks: Annotated[int, Field(ge=1, le=2**20)] = 8
+    tp: Annotated[int, Field(ge=1, le=1024)] = 1
+    source: list[Id]
+
+
 class Formula(Record):
     """A formula as it is printed. computes names the function that evaluates it, where there is one."""
 
@@ -283,7 +306,9 @@ FILES = {
     "dtypes": Dtype,
     "figures": Figure,
     "formulas": Formula,
+    "implementations": Implementation,
     "ledgers": Ledger,
+    "loss_policies": LossPolicy,
     "models": Model,
     "parameters": Parameters,
     "references": Reference,

@@ -448,10 +448,21 @@ HOMES = {
     "kv_cache.largest_context": "kv_cache.total",
     "kv_cache.fixed_bytes_per_sequence": "kv_cache.total",
     "kv_cache.multi_head": "kv_cache.saving",
+    **dict.fromkeys(("activations.norms", "activations.attention", "activations.mlp", "activations.other"), "activations.layer"),
+    "activations.layers": "activations.layer",
+    "activations.checkpoints": "activations.with_checkpointing",
+    "activations.freed": "activations.with_checkpointing",
+    **dict.fromkeys(("loss.saved", "loss.logits", "loss.backward"), "loss.peak"),
     "weight_formats.kept": "weight_formats.weights",
     "weight_formats.converted": "weight_formats.weights",
     "weight_formats.bytes_per_parameter": "weight_formats.weights",
 }
 
 # Quantities whose formula is told in words: the section that tells it.
-SECTIONS = {"parameters": ("models", "models.count"), "kv_cache": ("kv-cache", "kv-cache"), "accelerators": ("accelerators", "accelerators")}
+SECTIONS = {
+    "activations": ("activations", "activations.layer"),
+    "loss": ("activations", "activations.logits"),
+    "parameters": ("models", "models.count"),
+    "kv_cache": ("kv-cache", "kv-cache"),
+    "accelerators": ("accelerators", "accelerators"),
+}

@@ -141,7 +141,7 @@ class _View:
         return rows + (" <tr>%s</tr>" % " ".join(second) if grouped else "")
 
     def across(self, heading):
-        symbols = {"world_size": "W", "context": "S", "batch": "B"}
+        symbols = {"world_size": "W", "context": "S", "batch": "B", "sequence_length": "S", "micro_batch": "B"}
         return ", ".join(
             self.plain_name(axis, value) if quantities.AXES[axis] else "%s = %s" % (symbols.get(axis, axis), bare(value, "count"))
             for axis, value in heading.across.items()
@@ -236,7 +236,7 @@ class _View:
         record = quantities.selected(self.catalog, axis, choice)
         name = getattr(record, "name", None)
         if name is None:
-            return escape(choice)
+            return escape(bare(choice, "count") if quantities.AXES[axis] is None else choice)
         return escape(name if isinstance(name, str) else words(name, self.language))
 
     def cell_in_markdown(self, heading, cell, row):

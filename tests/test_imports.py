@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMULAS = (
-    "arguments", "units", "parameters", "architecture", "kv_cache", "weight_formats", "ledger", "activations", "attention", "distributed", "estimation",
+    "arguments", "units", "parameters", "architecture", "kv_cache", "weight_formats", "ledger", "activations", "activation_profiles", "attention", "loss", "distributed", "estimation",
 )  # fmt: skip
 FAMILIES = sorted((ROOT / "byteledger" / "families").glob("*.py"))
 

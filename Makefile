@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: serve test transformers measured measure site tables check anchors watch lock clean
+.PHONY: serve test slow transformers measured measure site tables check anchors watch lock clean
 .DEFAULT_GOAL := serve
 
 serve: site ## builds both languages and serves them on localhost
@@ -16,6 +16,9 @@ site: $(READY) ## builds both languages into site/
 
 test: $(READY) ## runs the whole suite
 	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+slow: $(READY) ## tries more mutated data than `make test` has time for
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m slow $(ARGS)
 
 transformers: ## holds the families' rules and what autograd keeps to the models of transformers 5.24.0; installs torch for the CPU, 1.2 GB, into build/
 	@test -x build/transformers/bin/python || $(PYTHON) -m venv build/transformers

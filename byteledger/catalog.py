@@ -4,7 +4,6 @@
 """
 
 from functools import lru_cache, partial
-from itertools import zip_longest
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -58,18 +57,12 @@ class Records(dict):
         raise UnknownId(self.file, id, self)
 
 
+# What a check of many edits, and the second language of a build, need not do again. A record that is written as before is the
+# very same object again, so what was worked out of it holds.
+_RECORDS = {}  # (file, id): the fields as they were read, and the record of them
 _CONFIGS = {}  # a model's record, and what it says as a configuration
 _RUNS = {}  # the records behind a run, and its estimate
-_SOUND = {}  # a table that could be evaluated, and the records that it was evaluated from
-
-
-def _behind(table):
-    """The files that decide the numbers of a table: those of its axes, and of what their records refer to."""
-    axes = [*table.rows, *table.across, *table.fixed]
-    if {"figure", "recipe", "run"} & set(axes):
-        return list(FILES)  # what their records may select from
-    files = {quantities.AXES.get(axis) for axis in axes} | {"states", "dtypes"}
-    return sorted((files | {"models"} if "parameters" in files else files) - {None})
+_FITTING = {}  # a model's record that gives what was published and what was counted
 
 
 class Named:
@@ -207,13 +200,22 @@ def _read(file, content):
                 faults.append(Fault(shown, position.line((id,)), id, "a record has fields", "give it %s" % ", ".join(record.model_fields)))
             continue
         try:
-            result[id] = record.model_validate(fields)
+            result[id] = _record(file, id, fields)
         except ValidationError as error:
             left_out.add(id)
             faults.extend(
                 _problem(shown, id, record, problem, position) for problem in error.errors() if (id, *problem["loc"]) not in told
             )
     return result, position, faults, left_out
+
+
+def _record(file, id, fields):
+    """The record of these fields. Raises ValidationError."""
+    written = repr(fields)  # not the fields themselves, for which 1 and true are equal
+    kept = _RECORDS.get((file, id))
+    if kept is None or kept[0] != written:
+        kept = _RECORDS[file, id] = written, FILES[file].model_validate(fields)
+    return kept[1]
 
 
 def _is_id(id):
@@ -320,8 +322,12 @@ def _cross(catalog, positions, left_out):
         if (strategy.shards is None) == (strategy.not_modelled is None):
             report("strategies", id, (), "needs exactly one of 'shards' and 'not_modelled'", "say what it shards, or why there is no model")
     for id, model in catalog.models.items():
-        if not _cross_model(catalog, id, model, partial(report, "models")):
-            left_out.add(("models", id))
+        if _FITTING.get(id) is not model:
+            told = len(faults)
+            if not _cross_model(catalog, id, model, partial(report, "models")):
+                left_out.add(("models", id))
+            elif len(faults) == told:
+                _FITTING[id] = model
     for id, observation in catalog.observations.items():
         if observation.model is not None:
             refers("observations", id, ("model",), observation.model, "models")
@@ -333,11 +339,8 @@ def _cross(catalog, positions, left_out):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")
         elif figure.quantity:
             can_be("figures", id, partial(quantities.evaluate, catalog, figure.quantity, figure.selection))
-    for id, table in catalog.tables.items():
-        behind = [table] + [catalog.read(file) for file in _behind(table)]
-        if _SOUND.get(id) is None or any(a is not b for a, b in zip_longest(_SOUND[id], behind)):
-            if can_be("tables", id, partial(tables.evaluate, catalog, id)):
-                _SOUND[id] = behind
+    for id in catalog.tables:
+        can_be("tables", id, partial(tables.evaluate, catalog, id))
     return faults
 
 

@@ -22,6 +22,7 @@ _TRAPS = (
     (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?$"), "YAML reads {0!r} as a date", "quote it"),
     (re.compile(r"(~|Null|NULL)?$"), "empty value", "give a value, leave the key out, or write null where a config.json says null"),
 )
+_MAY_BE_TRAPPED = frozenset("+-.0123456789~yYnNoOiI")  # how any of them can begin
 _LAYOUT = {"\n", "\r"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -124,6 +125,8 @@ def _mapping(node, path, lines, faults):
 
 
 def _trap(text):
+    if text and text[0] not in _MAY_BE_TRAPPED:
+        return None
     for pattern, finding, cure in _TRAPS:
         if pattern.match(text):
             return finding.format(text), cure
@@ -156,7 +159,7 @@ def _scalar(node, path, faults):
     if trap:
         faults.append((line, path) + trap)
         return None
-    if any(unicodedata.category(c) == "Nd" and not c.isascii() for c in text) and re.match(r"[-+]?[\d_.,]+$", text):
+    if not text.isascii() and any(unicodedata.category(c) == "Nd" and not c.isascii() for c in text) and re.match(r"[-+]?[\d_.,]+$", text):
         faults.append((line, path, "full-width or other non-ASCII digits in %r" % text, "use 0-9"))
         return None
     return text

@@ -4,12 +4,14 @@ A column is an axis of the table ("parameters", "world_size"), a quantity ("ledg
 record ("parameters:reading"). `across` repeats each quantity that depends on its axis, once for each of its values.
 """
 
+from collections import OrderedDict
 from itertools import product
 
 from . import distributed, quantities
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .printed import number
+from .records import FILES
 
 # Fields that follow from a record but stand in none, by axis.
 DERIVED = {
@@ -57,9 +59,41 @@ class Rendered:
         self.id, self.record, self.headings, self.rows = id, record, headings, rows
 
 
+# The last evaluated tables, by what each was evaluated from: one build prints a table in a dozen places, and a check of many
+# edits leaves most tables as they were.
+_EVALUATED, _MOST = OrderedDict(), 64
+address = id
+
+
+def _behind(catalog, record):
+    """All that decides the numbers of a table: its record, and the files of its axes and of what their records refer to."""
+    axes = {*record.rows, *record.across, *record.fixed}
+    if axes & {"figure", "recipe", "run"}:
+        files = set(FILES)  # what their records may select from
+    else:
+        files = {quantities.AXES.get(axis) for axis in axes} - {None}
+        if "parameters" in axes:
+            files.add("models")  # a model's id stands for its count
+        if "state" in axes:
+            files.add("dtypes")
+    return [record, *(catalog.read(file) for file in sorted(files))]
+
+
 def evaluate(catalog, id):
-    """The Rendered table. Raises UnknownId or ArgumentError where data does not give it."""
-    record = catalog.tables[id]
+    """The Rendered table, to be read only. Raises UnknownId or ArgumentError where data does not give it."""
+    behind = _behind(catalog, catalog.tables[id])
+    # By identity: a file that did not change gives the very same records again. What is kept holds them, so no number is used twice.
+    key = (id, *(address(part) for part in behind))
+    if key in _EVALUATED:
+        _EVALUATED.move_to_end(key)
+    else:
+        _EVALUATED[key] = behind, _evaluate(catalog, id, catalog.tables[id])
+        if len(_EVALUATED) > _MOST:
+            _EVALUATED.popitem(last=False)
+    return _EVALUATED[key][1]
+
+
+def _evaluate(catalog, id, record):
     headings = _headings(catalog, record)
     rows = [_row(catalog, record, headings, selection) for selection in _selections(catalog, record)]
     if record.total:

@@ -17,6 +17,7 @@ class Marks:
     def __init__(self, catalog, language, env):
         self.catalog, self.language, self._env = catalog, language, env
         self._numbers = tables.formula_numbers(catalog)
+        self._templates = {}  # the words of a claim stand in the index and among what is attributed
 
     # --- where things are
 
@@ -194,7 +195,11 @@ class Marks:
         return found
 
     def _rendered(self, text):
-        return self._env.env.from_string(text).render(self._env.variables)
+        if "<%" not in text:
+            return text
+        if text not in self._templates:
+            self._templates[text] = self._env.env.from_string(text)
+        return self._templates[text].render(self._env.variables)
 
     def _moved(self, text, origin):
         """Markdown links of a text from another page, as this page must write them."""

@@ -84,8 +84,8 @@ class Call:
 class Page:
     """One page of one language."""
 
-    def __init__(self, path, name, text):
-        self.path, self.name, self.text = path, name, text
+    def __init__(self, name, text):
+        self.name, self.text = name, text
         self.readable = True
         self.faults = []  # (line, finding, cure)
         self.headings = []  # (level, id, line)
@@ -206,14 +206,14 @@ def read(language, docs=DOCS):
     """{name: Page} of one language, in the order of their names. Not cached: a page may just have been edited."""
     root = Path(docs) / language
     return {
-        path.relative_to(root).as_posix(): _page(path, path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
+        path.relative_to(root).as_posix(): _page(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
         for path in sorted(root.rglob("*.md"))
     }
 
 
 @lru_cache(maxsize=256)
-def _page(path, name, text):
-    return Page(path, name, text)
+def _page(name, text):
+    return Page(name, text)
 
 
 def faults(catalog, docs=DOCS):

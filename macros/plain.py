@@ -17,11 +17,13 @@ class Plain:
 
     def __init__(self, catalog, language):
         self.catalog, self.language, self._numbers = catalog, language, tables.formula_numbers(catalog)
+        self._environment = Environment(undefined=StrictUndefined, **pages.JINJA)
 
     def page(self, source):
         """A page's Markdown with its macros rendered."""
-        environment = Environment(undefined=StrictUndefined, **pages.JINJA)
-        return environment.from_string(source).render({name: getattr(self, name) for name in pages.NAMES})
+        if "<%" not in source:
+            return source
+        return self._environment.from_string(source).render({name: getattr(self, name) for name in pages.NAMES})
 
     def label(self, id):
         return tables.words_of(self.catalog.terms[id], self.language)

@@ -1,5 +1,6 @@
-"""A copy of this checkout's sources, for tests that edit and build."""
+"""Copies of this checkout's sources and of a built site, for tests that edit and build."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -15,3 +16,17 @@ def copy_sources(folder):
         else:
             shutil.copy(ROOT / name, folder / name)
     return folder
+
+
+def linked(site, folder):
+    """A copy of a built site whose files are the same ones, so that it costs no time; to change one, replace_in() it."""
+    shutil.copytree(site, folder, copy_function=os.link)
+    return folder
+
+
+def replace_in(path, old, new):
+    """Writes a file anew with one thing replaced, which must be in it."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text, old
+    path.unlink()  # else the file that it was linked from would change with it
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")

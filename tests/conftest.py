@@ -17,24 +17,37 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory, worker_id):
-    """The folder of a site built from this tree, both languages; read only, and one for all of xdist's workers."""
-    if worker_id == "master":
-        return build(tmp_path_factory.mktemp("built") / "site")
-    folder = tmp_path_factory.getbasetemp().parent / "built" / "site"
-    with FileLock(str(folder.parent) + ".lock"):
-        return folder if folder.exists() else build(folder)
+def once(tmp_path_factory, worker_id):
+    """A function that makes a folder of a name, once for all of xdist's workers: the others wait for the first. Read only."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base if worker_id == "master" else base.parent) / "once"
+    root.mkdir(exist_ok=True)
+
+    def made(name, make):
+        folder, whole = root / name, root / (name + ".whole")
+        with FileLock(str(root / (name + ".lock"))):
+            if not whole.exists():
+                make(folder)
+                whole.touch()
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def site(once):
+    """The folder of a site built from this tree, both languages."""
+    return once("site", build)
 
 
 def build(folder):
-    """Builds into folder; returns it."""
+    """Builds into folder."""
     # PYTHONPATH, since in a second worktree the environment's editable install points to the first.
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, ROOT / "scripts" / "build.py", "--site", folder]
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8")
     if done.returncode:
         pytest.fail("the site was not built:\n" + done.stdout, pytrace=False)
-    return folder
 
 
 class _Quiet(SimpleHTTPRequestHandler):

@@ -1,6 +1,5 @@
 """Links never break: every id that was once published stands in both languages."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import anchors  # noqa: E402
 
 from byteledger import catalog  # noqa: E402
+from checkout import linked, replace_in  # noqa: E402
 
 CURE = (
     "These ids were published and people cite them, but the site no longer has them in both languages:\n  %s\n"
@@ -47,12 +47,10 @@ def test_the_list_has_every_kind():
 
 def test_a_renamed_id_is_missed_and_a_kept_one_is_not(site, tmp_path):
     """The check can fail, and the cure that it names works."""
-    shutil.copytree(site, tmp_path / "site")
+    linked(site, tmp_path / "site")
     for root in (tmp_path / "site", tmp_path / "site" / "en"):
-        page = root / "ledger.html"
-        page.write_text(page.read_text(encoding="utf-8").replace('id="ledger.baseline"', 'id="ledger.basis"'), encoding="utf-8")
+        replace_in(root / "ledger.html", 'id="ledger.baseline"', 'id="ledger.basis"')
     assert gone(tmp_path / "site") == ["ledger.html#ledger.baseline"]
     for root in (tmp_path / "site", tmp_path / "site" / "en"):
-        page = root / "ledger.html"
-        page.write_text(page.read_text(encoding="utf-8").replace("</article>", '<span id="ledger.baseline" class="kept-anchor"></span></article>'), encoding="utf-8")
+        replace_in(root / "ledger.html", "</article>", '<span id="ledger.baseline" class="kept-anchor"></span></article>')
     assert gone(tmp_path / "site") == []

@@ -56,10 +56,15 @@ def page(chromium):
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
-def visits(request, page, site, server):
+def visits(request, once, page, site, server):
     """Every page of one language, opened once on a phone: what the tests below ask of it."""
-    other = [site / "en"] if request.param == "zh" else []
-    pages = [path for path in sorted((site / LANGUAGES[request.param]).rglob("*.html")) if not any(map(path.is_relative_to, other))]
+    visited = once("visits-" + request.param, lambda file: file.write_text(json.dumps(visit(page, site, server, request.param))))
+    return [Visit(*seen) for seen in json.loads(visited.read_text())]
+
+
+def visit(page, site, server, language):
+    other = [site / "en"] if language == "zh" else []
+    pages = [path for path in sorted((site / LANGUAGES[language]).rglob("*.html")) if not any(map(path.is_relative_to, other))]
     assert len(pages) > 10
     seen = []
     for path in pages:

@@ -32,16 +32,19 @@ def test_both_languages_document_the_same_edits():
 
 
 @pytest.fixture(scope="module")
-def edited(tmp_path_factory):
+def edited(once):
     """A copy with every documented edit appended to its file, built."""
-    root = tmp_path_factory.mktemp("edited")
+    return once("edited", edit_and_build)
+
+
+def edit_and_build(root):
+    root.mkdir()
     copy_sources(root)
     for file, text in documented("en"):
         path = root / file
         path.write_text(path.read_text(encoding="utf-8").rstrip("\n") + "\n" * (2 if file.startswith("docs") else 1) + text, encoding="utf-8")
     done = subprocess.run([sys.executable, "scripts/build.py"], cwd=root, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)})
     assert done.returncode == 0, done.stdout + done.stderr
-    return root
 
 
 def page(edited, language, name):

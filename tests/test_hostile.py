@@ -21,9 +21,13 @@ YAML_NAME = json.dumps(NAME)  # JSON's quoting is YAML's, too
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory):
+def hostile(once):
     """A site built from data in which a ledger, a source, a term, a table, a model and a change bear that name."""
-    root = tmp_path_factory.mktemp("hostile")
+    return once("hostile", edit_and_build) / "site"
+
+
+def edit_and_build(root):
+    root.mkdir()
     copy_sources(root)
     edits = {
         "ledgers": ("  name: {zh: FP32 + AdamW, en: FP32 + AdamW}", "  name: {zh: %s, en: %s}" % (YAML_NAME, YAML_NAME)),
@@ -43,7 +47,6 @@ def hostile(tmp_path_factory):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(root / "site")]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)})
     assert done.returncode == 0, done.stdout + done.stderr
-    return root / "site"
 
 
 def page(site, name):

@@ -3,7 +3,6 @@
 import html
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 import yaml
 
 from byteledger import catalog
+from checkout import linked, replace_in
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -49,11 +49,7 @@ def test_links_anchors_images_and_languages(site):
 )
 def test_the_check_can_fail(site, tmp_path, old, new, expected):
     """Each injected fault is found."""
-    shutil.copytree(site, tmp_path / "site")
-    path = tmp_path / "site" / "ledger.html"
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    replace_in(linked(site, tmp_path / "site") / "ledger.html", old, new)
     assert re.search(expected, "\n".join(check_site.faults(tmp_path / "site")))
 
 

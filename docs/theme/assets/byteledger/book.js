@@ -10,11 +10,13 @@ if (language) {
 }
 
 // A browser may break a line between a formula and the comma after it, or the bracket before it: bind them.
-for (const math of document.querySelectorAll(".md-content bl-math")) {
+// All are measured before the first is moved: a measure after each move would lay the whole page out anew.
+const formulas = [...document.querySelectorAll(".md-content bl-math")].map(math => [math, math.getBoundingClientRect().width])
+for (const [math, wide] of formulas) {
   const { previousSibling: before, nextSibling: after } = math
   const closing = after && after.nodeType === 3 && after.data.match(/^[，。、；：！？）》」』】”’…,.;:!?)\]%]+/)
   const opening = before && before.nodeType === 3 && before.data.match(/[（《「『【“‘(\[]+$/)
-  if ((!closing && !opening) || math.getBoundingClientRect().width > 220) continue // a long one must itself break
+  if ((!closing && !opening) || wide > 220) continue // a long one must itself break
   const whole = Object.assign(document.createElement("span"), { className: "bl-whole" })
   math.before(whole)
   if (closing) after.splitText(closing[0].length)

@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: serve test transformers site tables check anchors watch lock clean
+.PHONY: serve test transformers measured measure site tables check anchors watch lock clean
 .DEFAULT_GOAL := serve
 
 serve: site ## builds both languages and serves them on localhost
@@ -21,6 +21,15 @@ transformers: ## holds the families' rules and what autograd keeps to the models
 	@test -x build/transformers/bin/python || $(PYTHON) -m venv build/transformers
 	@build/transformers/bin/pip install -q -r requirements-transformers.txt
 	@OMP_NUM_THREADS=1 build/transformers/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal --noconftest -m transformers tests/test_transformers.py tests/test_transformers_activations.py $(ARGS)
+
+measured: ## measures a small part of data/observations.yaml again; needs what make transformers installs
+	@OMP_NUM_THREADS=1 build/transformers/bin/python -m pytest --noconftest -m measured tests/test_measured.py $(ARGS)
+
+measure: ## measures every open case of scripts/measuring/cases.py and records it; hours, but it goes on where it stopped
+	@test -x build/transformers/bin/python || $(PYTHON) -m venv build/transformers
+	@build/transformers/bin/pip install -q -r requirements-measure.txt
+	@build/transformers/bin/python scripts/measure.py case '*' $(ARGS)
+	@build/transformers/bin/python scripts/measure.py record
 
 tables: $(READY) ## renders every table into tests/golden/*.csv and shows what moved
 	@$(BIN)/python -m byteledger tables

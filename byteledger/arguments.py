@@ -40,6 +40,8 @@ def positive(name, value):
 
 def count(name, value):
     """value a whole number >= 1: parameters, ranks, layers, tokens. Returns an int; 7e9 is taken as 7000000000."""
+    if type(value) is int and value > 0:  # nearly always; an estimate asks some eighty times
+        return value
     wanted = "must be a whole number, 1 or more"
     _number(name, value, wanted)
     if value < 1 or value != int(value):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from . import hf_config, parameters, quantities, strict_yaml, tables
+from . import hf_config, observation_checks, parameters, quantities, scenario, strict_yaml, tables, training
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .records import FILES
@@ -59,16 +59,27 @@ class Records(dict):
 
 
 _CONFIGS = {}  # a model's record, and what it says as a configuration
+_RUNS = {}  # the records behind a run, and its estimate
 _SOUND = {}  # a table that could be evaluated, and the records that it was evaluated from
 
 
 def _behind(table):
     """The files that decide the numbers of a table: those of its axes, and of what their records refer to."""
     axes = [*table.rows, *table.across, *table.fixed]
-    if "figure" in axes:
-        return list(FILES)  # a figure may select from any file
+    if {"figure", "recipe", "run"} & set(axes):
+        return list(FILES)  # what their records may select from
     files = {quantities.AXES.get(axis) for axis in axes} | {"states", "dtypes"}
     return sorted((files | {"models"} if "parameters" in files else files) - {None})
+
+
+class Named:
+    """A record with its id, which the record itself does not hold."""
+
+    def __init__(self, id, record):
+        self.id, self._record = id, record
+
+    def __getattr__(self, name):
+        return getattr(self._record, name)
 
 
 class Catalog:
@@ -100,6 +111,16 @@ class Catalog:
             return self.config(id).architecture
         except hf_config.Refusal as refusal:
             raise ArgumentError("model", id, str(refusal)) from refusal
+
+    def run(self, id):
+        """The training.Estimate of a record of runs.yaml, worked out once. Raises ArgumentError, as a formula would."""
+        record = self.runs[id]
+        behind = (record, self.models[record.model], self.ledgers[record.ledger], self.strategies[record.strategy])
+        kept = _RUNS.get(id)
+        if kept is None or any(a is not b for a, b in zip(kept[0], behind)):
+            given = scenario.Scenario(Named(record.ledger, behind[2]), Named(record.strategy, behind[3]), **record.settings)
+            kept = _RUNS[id] = behind, training.estimate(self.architecture(record.model), given)
+        return kept[1]
 
     def source(self, file, id):
         """(line, YAML) of a record."""
@@ -288,12 +309,25 @@ def _cross(catalog, positions, left_out):
         refers("formulas", id, ("chapter",), formula.chapter, "chapters")
         if formula.computes and formula.computes not in quantities.FUNCTIONS:
             report("formulas", id, ("computes",), "no function %r in byteledger" % formula.computes, suggestion(formula.computes, quantities.FUNCTIONS))
+    for id, recipe in catalog.recipes.items():
+        for key, to in (("model", "models"), ("ledger", "ledgers"), ("adapters", "adapters"), ("weight_format", "weight_formats")):
+            refers("recipes", id, (key,), getattr(recipe, key), to)
+    for id, run in catalog.runs.items():
+        for key, to in (("model", "models"), ("ledger", "ledgers"), ("strategy", "strategies")):
+            refers("runs", id, (key,), getattr(run, key), to)
+        can_be("runs", id, partial(catalog.run, id))
     for id, strategy in catalog.strategies.items():
         if (strategy.shards is None) == (strategy.not_modelled is None):
             report("strategies", id, (), "needs exactly one of 'shards' and 'not_modelled'", "say what it shards, or why there is no model")
     for id, model in catalog.models.items():
         if not _cross_model(catalog, id, model, partial(report, "models")):
             left_out.add(("models", id))
+    for id, observation in catalog.observations.items():
+        if observation.model is not None:
+            refers("observations", id, ("model",), observation.model, "models")
+        if observation.model is None or observation.model in catalog.models:
+            for key, finding, cure in observation_checks.faults(observation, catalog.models):
+                report("observations", id, (key,) if key else (), finding, cure)
     for id, figure in catalog.figures.items():
         if (figure.quantity is None) == (figure.tex is None):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")

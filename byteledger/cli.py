@@ -5,6 +5,7 @@ import re
 import sys
 
 from .revision import revision
+from .scenario import SETTINGS
 
 
 class Version(argparse.Action):
@@ -35,6 +36,7 @@ def main(arguments=None):
     kv.add_argument("--dtype", choices=("bf16", "fp16", "fp8", "int8", "fp32"), default="bf16", help="format of the cache (default: bf16)")
     kv.add_argument("--budget", type=memory, metavar="SIZE", help="memory for the cache, as 40GB or 40GiB: tells the largest batch and context")
     kv.add_argument("--block", type=tokens, default=1, metavar="N", help="tokens to a page of a paging engine, for what it reserves (default: 1)")
+    add_estimate(commands)
     check = commands.add_parser("check", help="checks all of data/ and tells every fault at once")
     check.add_argument("--data", help="the folder to check (default: data)")
     tables = commands.add_parser("tables", help="renders every table into tests/golden/*.csv")
@@ -43,7 +45,63 @@ def main(arguments=None):
     given = parser.parse_args(arguments)
     if given.command == "params" and given.model is None and not given.list:
         params.error("give a MODEL or a config.json, or --list for all there are")
-    return {"check": run_check, "tables": run_tables, "params": run_model, "kv": run_model}[given.command](given)
+    return {"check": run_check, "tables": run_tables, "params": run_model, "kv": run_model, "estimate": run_estimate}[given.command](given)
+
+
+def add_estimate(commands):
+    """The flags of `estimate`: one for each setting of a scenario, under its own name."""
+    command = commands.add_parser("estimate", help="the memory of a training run, rank by rank, and where its peak stands")
+    command.add_argument("model", metavar="MODEL|config.json|COUNT", help="an id of data/models.yaml, a config.json or its folder, or a bare count such as 70B")
+    command.add_argument("--json", action="store_true", help="for programs")
+    command.add_argument("--lang", choices=("zh", "en"), default="en", help="the language of what is said (default: en)")
+    command.add_argument("--ledger", default="bf16-adamw", metavar="ID", help="bytes per parameter of each state: an id of data/ledgers.yaml (default: bf16-adamw)")
+    command.add_argument("--strategy", default="ddp", metavar="ID", help="what is sharded: an id of data/strategies.yaml (default: ddp)")
+    command.add_argument("--accelerator", metavar="ID", help="the device to hold it against: an id of data/accelerators.yaml")
+    command.add_argument("--base-format", metavar="ID", help="format of a frozen base under LoRA: an id of data/weight_formats.yaml, as nf4 (default: bf16)")
+    for name, (default, kind) in SETTINGS.items():
+        flag = "--" + name.replace("_", "-")
+        if kind == "flag":
+            command.add_argument(flag, action=argparse.BooleanOptionalAction, default=None)
+        elif kind == "count":
+            command.add_argument(flag, type=tokens if name == "sequence" else whole, default=None, metavar="N", help="(default: %s)" % default if default else None)
+        elif kind == "share":
+            command.add_argument(flag, type=float, default=None, metavar="P")
+        elif kind == "reshard":
+            command.add_argument(flag, type=reshard, default=None, metavar="true|false|N", help="FSDP2: free gathered weights after forward, keep them, or spread them over N ranks")
+        elif kind == "names":
+            command.add_argument(flag, type=lambda text: text if text == "all-linear" else tuple(text.split(",")), default=None, metavar="NAME,…|all-linear", help="(default: %s)" % ",".join(default))
+        else:
+            command.add_argument(flag, choices=kind, default=None, help="(default: %s)" % default if default else None)
+
+
+def whole(text):
+    """A whole number, 1 or more: 64 or 1_000."""
+    if not re.fullmatch(r"[0-9][0-9_,]*", text) or not int(re.sub("[_,]", "", text)):
+        raise argparse.ArgumentTypeError("%r: a whole number, 1 or more" % text)
+    return int(re.sub("[_,]", "", text))
+
+
+def reshard(text):
+    """true, false or a number of ranks."""
+    return {"true": True, "false": False}[text] if text in ("true", "false") else whole(text)
+
+
+def run_estimate(given):
+    """The estimate on standard output, or a refusal on standard error."""
+    from . import estimate, hf_config
+    from .arguments import ArgumentError
+
+    settings = {name: getattr(given, name) for name in SETTINGS}
+    try:
+        result = estimate.estimate(given.model, given.ledger, given.strategy, given.accelerator, given.base_format, **settings)
+    except hf_config.Refusal as refusal:
+        print(refusal.said(given.lang), file=sys.stderr)
+        return 2
+    except ArgumentError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print((estimate.as_json if given.json else estimate.text)(result, given.lang, revision()))
+    return 0
 
 
 def tokens(text):

@@ -46,7 +46,7 @@ def bare(value, kind, unit=None):
     if kind in ("multiple", "bytes per element"):
         return number(value, 2)
     if kind == "percent":
-        return number(value, 1)
+        return number(value, 1 if not 0 < value < 1 else 1 - _decimal(value).adjusted())  # 0.06 %, not 0.1 or 0
     return number(value, 0)
 
 

@@ -7,7 +7,7 @@ one way, and its formula, inputs and value can be shown together.
 
 from functools import lru_cache
 
-from . import activations, attention, distributed, kv_cache, ledger, loss, parameters, rank_quantities, units, weight_formats
+from . import activations, attention, distributed, kv_cache, ledger, lora, loss, optimizers, parameters, rank_quantities, step, units, weight_formats
 from .arguments import ArgumentError
 from .nearest import suggestion
 
@@ -33,6 +33,10 @@ AXES = {
     "dtype": "dtypes",  # of a KV cache, of logits
     "implementation": "implementations",
     "loss_policy": "loss_policies",
+    "optimizer": "optimizers",
+    "adapters": "adapters",
+    "recipe": "recipes",
+    "run": "runs",
     "context": None,  # tokens of one sequence
     "batch": None,  # sequences
     "budget_bytes": None,
@@ -131,10 +135,74 @@ _LAYERS = {
     "dropout": "implementation:dropout", **_BATCH,
 }  # fmt: skip
 _LOSS = {**_MODEL, **_BATCH, "policy": "loss_policy:policy", **_B, "chunks": "loss_policy:chunks", "tp": "loss_policy:tp"}
+def _foreach_step(architecture, optimizer, b, rank):
+    """M_step = b N + 8 + b: temporaries of AdamW's foreach step; None for another optimizer, which has a scalar or was not measured."""
+    if rank is not None or optimizer not in ("adamw", "adamw_amsgrad"):
+        return None
+    return optimizers.temporaries(optimizers.in_order(architecture), optimizer, b, "foreach")
+
+
+def _held_per_rank(M_base, M_adapters, shards, d):
+    return lora.per_rank(M_base, M_adapters, d, "weights" in shards)
+
+
+_held_per_rank.__doc__ = lora.per_rank.__doc__
+_STATE = {**_MODEL, "optimizer": "optimizer:rule", "b": "optimizer:element_bytes", "rank": "optimizer:rank"}
+_ADAPTERS = {**_MODEL, "r": "adapters:r", "target_modules": "adapters:target_modules"}
+_RECIPE = {
+    "architecture": "recipe:model.architecture",
+    **{name: "recipe:adapters." + name for name in ("r", "target_modules")},
+    **{name: "recipe:weight_format." + name for name in ("bits", "scales", "keeps")},
+    "b_kept": "recipe:weight_format.kept_bytes",
+    **{name: "recipe:" + source.replace(":", ".") for name, source in _STATES.items()},
+}
 _FORMAT = {"bits": "weight_format:bits", "scales": "weight_format:scales"}
 _KEEPS = {"keeps": "weight_format:keeps"}
 
+def _moment(moment, doc):
+    def sum_of(estimate):
+        return sum(estimate.worst.moments[moment].values()) if moment in estimate.worst.moments else None
+
+    sum_of.__doc__ = doc
+    return sum_of
+
+
+def _run_states(estimate):
+    """M_states = weights + master weights + optimizer states: bytes of a rank between two steps, without gradients."""
+    step = estimate.worst.step
+    return step.weights + step.master + step.optimizer
+
+
+def _run_peak(estimate):
+    """M_peak,rank = max over the moments of a step: bytes of the rank that holds most."""
+    return estimate.worst.peak
+
+
+def _peak_to_states(M_peak, M_states):
+    """r = M_peak / M_states: the peak of a rank as a multiple of what it holds between two steps."""
+    return M_peak / M_states
+
+
+def _run_term(term):
+    def most(estimate):
+        return estimate.worst.most().get(term, 0)
+
+    most.__doc__ = "M_%s = max over the moments of that term: the most that it takes in a step, bytes on one rank." % term
+    return most
+
+
+_RUN = {"estimate": "run:estimate"}
+
 QUANTITIES = {
+    "step.states": Quantity(_run_states, _RUN, "bytes"),
+    "step.forward": Quantity(_moment("forward", step.Step.forward.__doc__), _RUN, "bytes"),
+    "step.loss": Quantity(_moment("loss", step.Step.loss.__doc__), _RUN, "bytes"),
+    "step.backward": Quantity(_moment("backward", step.Step.backward.__doc__), _RUN, "bytes"),
+    "step.reduce": Quantity(_moment("reduce", step.Step.reduce.__doc__), _RUN, "bytes"),
+    "step.update": Quantity(_moment("optimizer", step.Step.update.__doc__), _RUN, "bytes"),
+    "step.peak": Quantity(_run_peak, _RUN, "bytes"),
+    "step.peak_to_states": Quantity(_peak_to_states, {"M_peak": "step.peak", "M_states": "step.states"}, "multiple"),
+    **{"step.most." + term: Quantity(_run_term(term), _RUN, "bytes") for term in ("activations", "loss", "gathered", "in_flight", "temporaries")},
     "parameters.total": Quantity(parameters.total, _MODEL, "count"),
     "parameters.active": Quantity(parameters.active, _MODEL, "count"),
     "parameters.non_embedding": Quantity(parameters.non_embedding, _MODEL, "count"),
@@ -158,6 +226,20 @@ QUANTITIES = {
     "weight_formats.bytes_per_parameter": Quantity(
         weight_formats.bytes_per_parameter, {"M_weights": "weight_formats.weights", "N": "parameters.total"}, "bytes per parameter"
     ),
+    "optimizers.state": Quantity(optimizers.of_model, _STATE, "bytes"),
+    "optimizers.per_parameter": Quantity(optimizers.per_parameter, {"M_optimizer": "optimizers.state", "N": "parameters.total"}, "bytes per parameter"),
+    "optimizers.foreach": Quantity(_foreach_step, _STATE, "bytes"),
+    "lora.trainable": Quantity(lora.trainable, _ADAPTERS, "count"),
+    "lora.trainable_share": Quantity(lora.trainable_share, {"N_LoRA": "lora.trainable", "N": "parameters.total"}, "percent"),
+    "lora.base": Quantity(lora.base, {**_MODEL, **_FORMAT, **_KEEPS, "b_kept": "weight_format:kept_bytes"}, "bytes"),
+    "lora.adapter_states": Quantity(lora.adapter_states, {"N_LoRA": "lora.trainable", **_STATES}, "bytes"),
+    "lora.persistent": Quantity(lora.persistent, {"M_base": "lora.base", "N_LoRA": "lora.trainable", **_STATES}, "bytes"),
+    "lora.per_rank": Quantity(
+        _held_per_rank, {"M_base": "lora.base", "M_adapters": "lora.adapter_states", "shards": "strategy:shards", "d": "world_size"}, "bytes"
+    ),
+    "lora.of_recipe": Quantity(lora.of_recipe, _RECIPE, "bytes"),
+    "lora.recipe_parameters": Quantity(parameters.total, {"architecture": "recipe:model.architecture"}, "count"),
+    "lora.over_weights": Quantity(lora.over_weights, {"M_recipe": "lora.of_recipe", "N": "lora.recipe_parameters"}, "multiple"),
     "accelerators.marketed": Quantity(_marketed, {"memory_gb": "accelerator:memory_gb"}, "bytes"),
     "accelerators.reported": Quantity(_reported, {"reported_mib": "accelerator:reported_mib"}, "bytes"),
     "accelerators.shortfall": Quantity(
@@ -304,6 +386,12 @@ def _selected_argument(catalog, source, selection):
     record = selected(catalog, axis, selection[axis])
     if isinstance(record, int):
         return record, None
+    if field == "estimate":
+        return catalog.run(selection[axis]), (AXES[axis], selection[axis])
+    if "." in field:  # a field of the record that this one names: recipe:ledger.weights
+        inner, _, field = field.partition(".")
+        named = getattr(record, inner)
+        return (catalog.architecture(named) if field == "architecture" else getattr(selected(catalog, inner, named), field)), (AXES[axis], selection[axis])
     if field == "architecture":
         return catalog.architecture(selection[axis]), (AXES[axis], selection[axis])
     value = getattr(record, field)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from .activation_profiles import ATTENTION, PRECISIONS, PROFILES
 from .loss import POLICIES
 from .one_record import ABOUT
+from .optimizers import OPTIMIZERS
 from .parameters import PARTS
 
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -145,6 +146,28 @@ class WeightFormat(Record):
     source: list[Id]
 
 
+class Run(Record):
+    """A training run whose moments are shown: a model, a ledger, a strategy, and settings by the names of scenario.SETTINGS."""
+
+    name: Bilingual
+    model: Id
+    ledger: Id
+    strategy: Id
+    settings: dict[str, int | float | bool | str] = {}
+    source: list[Id]
+
+
+class RuntimeTerm(Record):
+    """What a process takes beside its tensors: a range that somebody measured."""
+
+    name: Bilingual
+    low: Annotated[int | float, Field(ge=0)]
+    high: Annotated[int | float, Field(ge=0)]
+    unit: Literal["GiB", "% of device"]
+    note: Bilingual
+    source: list[Id]
+
+
 class State(Record):
     """A state of training that takes bytes for every parameter."""
 
@@ -205,6 +228,36 @@ class LossPolicy(Record):
     policy: Literal[POLICIES]
     chunks: Annotated[int, Field(ge=1, le=2**20)] = 8
     tp: Annotated[int, Field(ge=1, le=1024)] = 1
+    source: list[Id]
+
+
+class Optimizer(Record):
+    """An optimizer as a tool runs it: the rule for its state, the bytes of the parameters that it updates, GaLore's rank."""
+
+    name: Bilingual
+    rule: Literal[OPTIMIZERS]
+    element_bytes: Literal[2, 4]
+    rank: Annotated[int, Field(ge=1, le=2**20)] | None = None
+    note: Bilingual | None = None
+    source: list[Id]
+
+
+class Adapters(Record):
+    """Which matrices get adapters, and of what rank; rank 0: no adapters, all parameters are trained."""
+
+    name: Bilingual
+    r: Annotated[int, Field(ge=0, le=2**20)]
+    target_modules: list[Text] | Literal["all-linear"] = "all-linear"
+    source: list[Id]
+
+
+class Recipe(Record):
+    """A configuration of training: a model, the ledger of what is trained, adapters, and the format of a frozen base."""
+
+    model: Id
+    ledger: Id
+    adapters: Id
+    weight_format: Id
     source: list[Id]
 
 
@@ -291,6 +344,44 @@ class Table(Record):
     source: list[Id]
 
 
+Bytes = Annotated[int, Field(ge=0, le=10**15)]
+Kind = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.]*$")]
+Phase = Literal["forward", "loss", "backward", "reduce", "optimizer"]
+Setting = Annotated[str, StringConstraints(pattern=r"^[a-z_]+$")]
+
+
+class Observation(Record):
+    """What PyTorch was measured to hold, in bytes: of which model, with which settings and versions, and how to measure it again.
+
+    What it says depends on how it was measured, as scripts/measuring/ has it: fsdp2 and cuda tell the peak of each phase of a
+    training step (phases), states what is kept between steps, saved what autograd keeps, shards what each rank keeps (ranks).
+    """
+
+    measured: Literal["fsdp2", "states", "saved", "shards", "cuda"]
+    model: Id | None = None  # of models.yaml; or config, in the names of a config.json
+    config: dict[Setting, bool | int | float | str | list | None] | None = None
+    settings: dict[Setting, bool | int | float | str]
+    parameters: ParameterCount | None = None
+    bytes: dict[Kind, Bytes] = {}  # fsdp2: at the peak; cuda: when the step begins; states: between two steps; saved: for backward
+    phases: dict[Phase, Bytes] = {}  # the most that was allocated in each
+    at: Text | None = None  # the operation that the peak fell on, and its module
+    at_rest: dict[Kind, Bytes] = {}  # fsdp2: between two steps
+    temporaries: Bytes | None = None  # states: the most that step() took on top
+    ranks: list[dict[Kind, Bytes]] = []
+    reserved: dict[Phase, Bytes] = {}  # cuda: the most in segments
+    requested: dict[Phase, Bytes] = {}  # cuda: the most before blocks are rounded up
+    snapshot: dict[Kind, Bytes] = {}  # cuda: the peaks of the allocator's recorded events
+    device: Text | None = None
+    held_out: bool = False  # measured only after the formulas were final
+    versions: dict[Literal["python", "torch", "transformers", "torchao", "bitsandbytes"], Text]
+    date: Date
+    command: Annotated[str, StringConstraints(pattern=r"^python scripts/measure(_gpu)?\.py\b")]
+
+    def fields(self, models):
+        """The fields of its configuration, given the records of models.yaml."""
+        return self.config if self.model is None else models[self.model].config()
+
+
 class Change(Record):
     """A change of the data: what, why, and which published figures moved, as golden.Change words them."""
 
@@ -302,6 +393,7 @@ class Change(Record):
 
 FILES = {
     "accelerators": Accelerator,
+    "adapters": Adapters,
     "changes": Change,
     "chapters": Chapter,
     "claims": Claim,
@@ -312,8 +404,13 @@ FILES = {
     "ledgers": Ledger,
     "loss_policies": LossPolicy,
     "models": Model,
+    "observations": Observation,
+    "optimizers": Optimizer,
     "parameters": Parameters,
+    "recipes": Recipe,
     "references": Reference,
+    "runs": Run,
+    "runtime_terms": RuntimeTerm,
     "states": State,
     "strategies": Strategy,
     "tables": Table,

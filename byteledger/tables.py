@@ -19,6 +19,7 @@ DERIVED = {
     ("strategy", "replicates"): "the groups of state that every rank holds whole",
     ("strategy", "per_rank"): "bytes per rank as a formula",
     ("figure", "figure"): "the figure itself",
+    ("run", "phase"): "the moment of a step in which the peak stands",
     ("model", "layers"): "how many layers the family's rule makes",
     ("model", "vocabulary"): "rows of the embedding",
     ("model", "heads"): "heads / KV heads x head size, or what stands in their place",
@@ -156,6 +157,9 @@ def _cell(catalog, heading, selection):
 
 def derived(catalog, axis, field, choice, record, selection):
     """The value of a derived field; see DERIVED."""
+    if axis == "run":
+        estimate = catalog.run(choice)
+        return "estimate.moment." + estimate.worst.phase
     if axis == "model":
         return model_words(field, catalog.architecture(choice))
     if field == "bytes":

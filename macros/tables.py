@@ -212,6 +212,10 @@ class _View:
             return escape(words(cell, self.language))
         if isinstance(cell, bool):
             return escape(self.label("label.true" if cell else "label.false"))
+        if axis == "recipe" or axis == "run" and field in ("model", "ledger", "strategy"):
+            return self.name(field, cell)
+        if axis == "run" and field == "phase":
+            return escape(self.label(cell))
         if field == "symbol" or (field == "figure" and isinstance(cell, str)):
             return katex.render(cell)
         if field == "formats":

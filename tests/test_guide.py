@@ -54,8 +54,8 @@ def test_each_documented_edit_shows(edited, language):
     models = page(edited, language, "models")
     assert re.search(r'<th scope="row">Yi 6B</th>\s*<td>llama</td>\s*<td class="number"[^>]*><a [^>]*>6,061,035,520</a>', models)
     assert re.search(r'<th scope="row">NVIDIA RTX 3090</th>.*?>24,576</td>.*?>24</a>', page(edited, language, "accelerators"))
-    name = {"zh": "纯 BF16 + SGD", "en": "Pure BF16 + SGD"}[language]
-    assert re.search(r'<th scope="row">%s</th>.*?>4</a></td>\s*<td class="number"><a [^>]*>2</a>' % re.escape(name), page(edited, language, "ledger"))
+    name = {"zh": "FP32 + 带动量的 SGD", "en": "FP32 + SGD with momentum"}[language]
+    assert re.search(r'<th scope="row">%s</th>.*?>12</a></td>\s*<td class="number"><a [^>]*>3</a>' % re.escape(name), page(edited, language, "ledger"))
     assert 'id="term.gradient-accumulation"' in page(edited, language, "glossary")
     references = page(edited, language, "references")
     assert re.search(r'id="ref\.fujii-2024">(?:(?!<div).)*estimation\.eighty-percent', references, re.S)

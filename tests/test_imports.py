@@ -8,8 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMULAS = (
-    "arguments", "units", "parameters", "architecture", "kv_cache", "weight_formats", "ledger", "activations", "activation_profiles", "attention", "loss", "distributed", "estimation",
-    "sharding", "parallel", "offload", "collectives", "per_rank",
+    "arguments", "units", "parameters", "architecture", "kv_cache", "weight_formats", "ledger", "activations", "activation_profiles", "attention",
+    "loss", "distributed", "estimation", "sharding", "parallel", "offload", "collectives", "optimizers", "lora", "per_rank", "step", "scenario", "training",
 )  # fmt: skip
 FAMILIES = sorted((ROOT / "byteledger" / "families").glob("*.py"))
 
@@ -46,6 +46,17 @@ def test_families_import_formulas_and_each_other(path):
 def test_the_estimator_knows_no_page():
     for path in (ROOT / "byteledger").rglob("*.py"):
         assert not {name for name in imports(path) if name.split(".")[0] in ("macros", "mkdocs", "jinja2", "markdown")}, path
+
+
+def test_pytorch_stays_in_scripts_and_marked_tests():
+    """The estimator stands without what it is measured with: torch and transformers are imported by scripts/ and by tests that skip without them."""
+    heavy = {"torch", "transformers", "torchao", "bitsandbytes"}
+    for folder in ("byteledger", "macros"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert not {name.split(".")[0] for name in imports(path)} & (heavy | {"measuring", "measure", "scripts"}), path
+    for path in (ROOT / "tests").glob("*.py"):
+        if {name.split(".")[0] for name in imports(path)} & heavy:
+            assert "pytest.importorskip(" in path.read_text(encoding="utf-8"), path
 
 
 def test_only_the_catalog_opens_data():

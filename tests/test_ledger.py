@@ -51,10 +51,49 @@ def test_ratio_is_eight():
         ("bf16-adam-8bit", 6.03125),  # bitsandbytes: 2 x (1 + 4/256) for the moments
         ("bf16-adam-4bit", 5.0625),  # torchao: 2 x (0.5 + 4/128)
         ("muon-fp32-gradients", 14),  # DeepSpeed, blog on Muon: one FP32 momentum
+        ("deepseek-v3-moments", 14),  # DeepSeek-V3's recipe: BF16 moments, FP32 master and gradients, before its FP8 copies
+        ("bf16-sgd", 4),  # torchtune#389: BF16 weights and gradients, nothing else
     ],
 )
 def test_conventions_in_public_use(id, published):
     assert ledger.bytes_per_parameter(**states(id)) == published
+
+
+# What fourteen public sources add up to, and as which of our ledgers: weights, master, gradients, m, v.
+PROFILES = {
+    "ZeRO paper": ("bf16-adamw", (2, 4, 2, 4, 4), 16),
+    "DeepSpeed estimate_zero2": ("deepspeed-zero-2", (2, 4, 6, 4, 4), 20),
+    "DeepSpeed estimate_zero3": ("deepspeed-zero-3", (2, 4, 4, 4, 4), 18),
+    "Hugging Face, EleutherAI, ml-engineering": ("bf16-fp32-gradients", (2, 4, 4, 4, 4), 18),
+    "Megatron-LM, BF16": ("bf16-fp32-gradients", (2, 4, 4, 4, 4), 18),
+    "Megatron-LM, FP16": ("fp16-both-gradients", (2, 4, 6, 4, 4), 20),
+    "FP32, FSDP2 with FP32 shards": ("fp32-adamw", (4, 0, 4, 4, 4), 16),
+    "LLaMA-Factory pure_bf16": ("bf16-pure-adamw", (2, 0, 2, 2, 2), 8),
+    "Ultra-Scale Playbook, FP32 accumulation": ("fp32-accumulation", (2, 4, 6, 4, 4), 20),
+    "How to Scale Your Model": ("jax-scaling-book", (2, 0, 0, 4, 4), 10),
+    "bitsandbytes, 8 bit": ("bf16-adam-8bit", (2, 0, 2, 1.015625, 1.015625), 6.03125),
+    "torchao, 4 bit": ("bf16-adam-4bit", (2, 0, 2, 0.53125, 0.53125), 5.0625),
+    "Muon, hidden matrices": ("muon-fp32-gradients", (2, 4, 4, 4, 0), 14),
+    "torchtune#389, SGD": ("bf16-sgd", (2, 0, 2, 0, 0), 4),
+}
+
+
+@pytest.mark.parametrize("source", PROFILES)
+def test_every_published_profile_has_a_ledger(source):
+    id, parts, total = PROFILES[source]
+    of = states(id)
+    assert (of["b_w"], of["b_master"], of["b_g"], of["b_m"], of["b_v"]) == parts
+    assert ledger.bytes_per_parameter(**of) == total
+
+
+def test_six_times_has_a_range():
+    """The rule against real configurations: 16 / 2 = 8 (ZeRO), 20 / 2 = 10 (Playbook), and a fraction of the weights with QLoRA."""
+    ratio = {id: quantities.evaluate(DATA, "lora.over_weights", {"recipe": id}).value for id in DATA.recipes}
+    assert len(ratio) >= 20
+    assert ratio["llama-3.1-70b.bf16-adamw"] == 8 and ratio["llama-3.1-70b.fp32-accumulation"] == 10
+    assert min(ratio, key=ratio.get) == "mixtral-8x7b.attention-16.nf4-double"  # the pages name it as the least
+    assert max(ratio.values()) == ratio["llama-2-7b.deepspeed-zero-2"] == 10  # and this as the most
+    assert not any(5.5 < value < 6.5 for value in ratio.values())  # none is near six, as the pages say
 
 
 def test_adam_states_of_gpt2():

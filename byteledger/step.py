@@ -1,0 +1,279 @@
+"""Chapter 7: the moments of one training step on one rank, and which of them is the peak.
+
+Symbols: B sequences of S tokens in a micro-batch, D hidden size, V vocabulary; c bytes of an element while it is computed
+with, r while a gradient is reduced, b_g where a gradient is kept. l_i elements of layer i, s_i those of its gradient that
+this rank keeps, R elements of the root unit (embedding, head, final norm). All results are bytes on one rank.
+
+A moment is {term: bytes}: what is allocated at the same time. The largest sum of a moment is the peak. The maxima of the
+terms are not added up: they do not stand at the same time.
+
+Derived from what autograd keeps and frees; held to PyTorch's FSDPMemTracker (torch 2.13.0, transformers 5.24.0).
+"""
+
+from .arguments import ArgumentError, finite
+
+TERMS = (
+    "weights", "master", "optimizer", "gradients", "weight_copies", "gathered", "in_flight", "buffers", "activations", "loss", "temporaries",
+)  # fmt: skip
+MOMENTS = ("initialization", "forward", "loss", "backward", "reduce", "optimizer")
+GATHERS = ("none", "layer", "model")
+
+
+class Unit:
+    """A decoder layer as one rank computes it, `times` of the same in a row.
+
+    gathered: bytes of its weights where they are gathered, padding included. gradient: bytes of its whole gradient; reduced:
+    elements of the buffer that reduces it, padding included; kept: those that stay on the rank. saved: bytes that the layer keeps for its backward (those of the
+    checkpoint, if it is one). recomputed: bytes that backward brings to life again. backward: [(activations, weight
+    gradients, temporaries)] at the heights of the layer's backward, None where there is no model of them.
+    """
+
+    __slots__ = ("gathered", "gradient", "reduced", "kept", "saved", "recomputed", "backward", "times")
+
+    def __init__(self, gathered, gradient, reduced, kept, saved, recomputed, backward, times=1):
+        self.gathered, self.gradient, self.reduced, self.kept, self.saved = gathered, gradient, reduced, kept, saved
+        self.recomputed, self.backward, self.times = recomputed, backward, times
+
+
+def dense_backward(saved, D, f, S, B, b, elements, heads_width, repeated_width, scores, materialized):
+    """M_i = max(saved + 2 b sbf + b D f, saved - 8 sbf + 3 b D f + 16 sbD + 4 sb, b l + 24 sbD + 4 sb): heights of a Llama-like layer's backward.
+
+    After the product of the gated MLP; in the norm before it, whose backward is in FP32; in the layer's first norm, when
+    all gradients of the layer's weights exist. With materialized scores also 12 a s^2 b + 8 sbD + 8 sb + 6 sbad + b (3 D f + D a d),
+    in the softmax. s = S, b = B of tokens; b bytes per element; heads_width a d; repeated_width that of V, a d once it is
+    repeated to all heads; scores a S^2 B.
+    Returns [(activations, weight gradients, temporaries)]. Source: measured, see tests/test_step.py.
+    """
+    n = S * B
+    heights = [(saved, b * D * f, 2 * b * n * f)]
+    if b == 2:
+        heights.append((saved - 8 * n * f, 3 * b * D * f, 16 * n * D + 4 * n))
+    # In FP32 the norm needs no copy of its input.
+    heights.append((0, b * elements, 24 * n * D + 4 * n if b == 2 else 20 * n * D + 8 * n))
+    if materialized:
+        heights.append((8 * n * D + 8 * n + 4 * n * heads_width + 2 * n * repeated_width + 6 * scores, b * (3 * D * f + D * heads_width), 6 * scores))
+    return heights
+
+
+def routed_backward(saved, D, f, rows, tokens, b, elements, expert_elements):
+    """M_i = max(saved - 2 b rows f - b rows D + b E_n, b l + 24 sbD + 4 sb): heights of an expert layer's backward, grouped_mm.
+
+    rows: tokens times experts per token; E_n elements of the experts. In the gradient of gate and up, all gradients of
+    the experts' weights exist; what the product was made of is gone, its gradient of 2 f rows and that of the input are
+    there. Then as in dense_backward. Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_step.py.
+    """
+    gone = 4 * b * rows * f + b * rows * D
+    return [(saved - gone, b * expert_elements, 2 * b * rows * f + b * rows * D), (0, b * elements, 24 * tokens * D + 4 * tokens)]
+
+
+def gpt2_backward(saved, D, f, n, b, elements, scores, materialized):
+    """M_i = max(saved + b D f + 2 b n f, b l + 3 b n D): heights of the backward of GPT-2's block, without dropout.
+
+    In the written-out GELU; at the first norm. With materialized scores also in the softmax, where the MLP's activations
+    are gone, its weights' gradients and that of the output projection exist, and two matrices of scores are written.
+    Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_step.py.
+    """
+    heights = [(saved, b * D * f, 2 * b * n * f), (0, b * elements, 3 * b * n * D)]
+    if materialized:
+        heights.append((saved - 5 * b * n * f - 2 * b * n * D, b * (2 * D * f + D * D), 2 * b * scores + b * n * D))
+    return heights
+
+
+class Step:
+    """A training step as one rank goes through it; its methods give the moments.
+
+    units: the Units of the rank, from the input on. weights, master, optimizer: bytes at rest. b_g, r: bytes per element of
+    a kept gradient and of one in reduction. root: the Unit of what is no layer. head: bytes of the gradient of the output
+    head (of the embedding that it is tied to), there through all of backward; 0 where this rank has none or it is frozen.
+    embedding: bytes of the gradient of the embedding; tied: it is added to that of the head. gathers: none, layer, model, or a whole number of ranks that weights are spread over after forward. live: bytes of
+    gathered weights that stay, whatever layer is at work (DeepSpeed's limit); None: as gathers says. reduces: True where a
+    gradient leaves as soon as its layer is done. accumulated: True where gradients of an earlier micro-batch, or a buffer for
+    them, stand all the time. outside: (bytes kept between the last layer and the loss, bytes kept for all layers until
+    the first one's backward is done). fixed: bytes of inputs and tables, there all the time. loss: (kept, logits, more in
+    its forward, more in its backward). dx: bytes of the gradient that walks down. update: temporaries of the optimizer.
+    waiting: bytes of the activations of other micro-batches in flight. weight_copies: bytes of casts held from forward to
+    backward. buffers: bytes of communication, there all the time; bucket: those that exist from backward to the reduction. initial: bytes before the weights are sharded, None: never more than at rest.
+    """
+
+    def __init__(
+        self, units, root, weights, master, optimizer, b_g, r, head, embedding, tied, gathers, reduces, outside, fixed, loss, dx, update,
+        accumulated=False, waiting=0, weight_copies=0, buffers=0, bucket=0, initial=None, live=None,
+    ):  # fmt: skip
+        if gathers not in GATHERS and not (isinstance(gathers, int) and gathers > 0):
+            raise ArgumentError("gathers", gathers, "must be one of %s or a number of ranks" % ", ".join(GATHERS))
+        self.units, self.root, self.weights, self.master, self.optimizer = units, root, weights, master, optimizer
+        self.b_g, self.r, self.head, self.gathers, self.reduces = b_g, r, head, gathers, reduces
+        self.embedding, self.tied = embedding, tied
+        self.outside, self.fixed, self.dx, self.update_temporaries = outside, fixed, dx, update
+        self.loss_kept, self.loss_logits, self.loss_forward, self.loss_backward = loss
+        self.accumulated, self.waiting, self.weight_copies = accumulated, waiting, weight_copies
+        self.buffers, self.bucket, self.initial, self.live = buffers, bucket, initial, live
+        self.gathered = sum(unit.gathered * unit.times for unit in units)
+        self.kept = sum(unit.kept * unit.times for unit in units)
+        self.saved = sum(unit.saved * unit.times for unit in units)
+        self.floor = False  # backward() has found a layer without heights
+        self.layer = None  # where backward() found the largest sum: the index among the rank's layers
+
+    def gradients(self):
+        """M_g = b_g (sum of s_i + s_root): the kept gradients, all there."""
+        return self.b_g * (self.kept + self.root.kept)
+
+    def _rest(self, **terms):
+        moment = {"weights": self.weights, "master": self.master, "optimizer": self.optimizer, "gradients": self.gradients() if self.accumulated else 0}
+        moment["buffers"] = self.buffers + self.fixed
+        for term, n in terms.items():
+            moment[term] = moment.get(term, 0) + n
+        return moment
+
+    def _gathered(self, unit, coming, up_to):
+        """Bytes of gathered weights while `unit` is at work, `coming` is on its way and `up_to` bytes lie at or before it."""
+        if self.live is not None:
+            return self.live
+        if self.gathers == "none":
+            return 0
+        if self.gathers == "model":
+            return self.root.gathered + up_to
+        gathered = self.root.gathered + (unit.gathered if unit else 0) + (coming.gathered if coming else 0)
+        return gathered if self.gathers == "layer" else gathered - (-up_to // self.gathers)
+
+    def _places(self):
+        """(index of a row, layer's place in it, layer, the layer above it, the layer below it): ends of rows of equal layers."""
+        last = len(self.units) - 1
+        for index, unit in enumerate(self.units):
+            for offset in sorted({0, 1, unit.times - 2, unit.times - 1}):
+                if 0 <= offset < unit.times:
+                    above = unit if offset < unit.times - 1 else (self.units[index + 1] if index < last else None)
+                    below = unit if offset else (self.units[index - 1] if index else None)
+                    yield index, offset, unit, above, below
+
+    def forward(self):
+        """M_forward(i) = rest + c R + 2 c l_i + c l_(i-1) (model: + c sum of l_j, j < i) + saved below + dx: where layer i is gathered.
+
+        The buffer of a gather lives until the next one is done, so those of the layer before (of the root, for the first
+        one) and of this layer stand beside this layer's weights. The largest over all i.
+        """
+        best, at = None, None
+        for index, offset, unit, _, below in self._places():
+            before = self.units[:index]
+            gathered = self._gathered(unit, None, sum(u.gathered * u.times for u in before) + (offset + 1) * unit.gathered)
+            if self.live is None and self.gathers != "none":
+                gathered += unit.gathered + (below or self.root).gathered
+            moment = self._rest(
+                gathered=gathered,
+                weight_copies=self.weight_copies,
+                activations=self.waiting + self.outside[1] + sum(u.saved * u.times for u in before) + offset * unit.saved + self.dx * (2 if below else 1),
+            )
+            total = sum(moment.values())
+            if best is None or total > best:
+                best, at = total, moment
+        return at or self._rest()
+
+    def loss(self):
+        """M_loss = rest + c R + c l_last (model: c sum l_i) + sum of saved + outside + kept, logits and backward of the loss.
+
+        Where the loss goes backward: every layer's activations are there, and the logits several times. Or, if that is more,
+        its forward, when without a reshard the buffer of the last layer's gather still stands besides.
+        """
+        last = self.units[-1] if self.units else None
+        gathered = self._gathered(None, last, self.gathered)
+        forward = self.loss_forward + (last.gathered if last and self.gathers == "model" and self.live is None else 0)
+        moment = self._rest(
+            gathered=gathered,
+            weight_copies=self.weight_copies,
+            activations=self.saved + self.waiting + sum(self.outside),
+            loss=self.loss_kept + self.loss_logits + self.loss_backward,
+        )
+        if forward > self.loss_backward:
+            moment["loss"] += self.loss_forward - self.loss_backward
+            moment["gathered"] += forward - self.loss_forward
+        return moment
+
+    def backward(self):
+        """M_back(i) = rest + gathered + b_g sum of s_j, j > i + r l_(i+1) + saved below + height of layer i + c V D + dx + logits.
+
+        Gathered: root, layer i and the next to come, i - 1 (model: all up to i). r l_(i+1): the gradient of the layer above on its
+        way. The largest over all i whose heights are modelled, or the backward of the embedding after them. Within a row of equal layers M_back is a straight line in i but for its ends, so the ends decide.
+        """
+        best, at = None, None
+        heights = [None if unit.backward is None else max(unit.backward, key=sum) for unit in self.units]
+        self.floor = None in heights
+        position = [0]
+        for unit in self.units:
+            position.append(position[-1] + unit.times)
+        saved_below = gathered_below = 0
+        kept_above, row = self.kept, 0
+        for index, offset, unit, above, below in self._places():
+            while row < index:
+                done = self.units[row]
+                saved_below, gathered_below = saved_below + done.times * done.saved, gathered_below + done.times * done.gathered
+                kept_above, row = kept_above - done.times * done.kept, row + 1
+            if heights[index] is None:
+                continue
+            activations, gradients, temporaries = heights[index]
+            in_flight = self.r * above.reduced if self.reduces and above else 0
+            gathered = self._gathered(unit, below, gathered_below + (offset + 1) * unit.gathered)
+            if self.reduces and not above and sum(heights[index]) < unit.gradient + self.r * unit.reduced - unit.gathered:
+                # Nothing above is on its way. When the topmost layer's weights are gone, its whole gradient stands beside
+                # the buffer that reduces it.
+                activations, gradients, temporaries, in_flight = 0, unit.gradient, 0, self.r * unit.reduced
+                gathered -= unit.gathered
+            moment = self._rest(
+                gathered=gathered,
+                gradients=0 if self.accumulated else self.b_g * (kept_above - (offset + 1) * unit.kept),
+                in_flight=in_flight + self.head + gradients + self.bucket,
+                activations=self.waiting + self.outside[1] + saved_below + offset * unit.saved + (unit.saved if unit.recomputed else 0) + activations,
+                loss=self.loss_logits,
+                temporaries=temporaries + self.dx,
+                weight_copies=self.weight_copies,
+            )
+            total = sum(moment.values())
+            if best is None or total > best:
+                best, at, self.layer = total, moment, position[index] + offset
+        end = self.embedding_backward()
+        if best is None or sum(end.values()) > best:
+            at, self.layer = end, None
+        return at
+
+    def embedding_backward(self):
+        """M_embedding = rest + c R + b_g sum of s_i + r l_0 + head + embedding (tied: twice) + logits: after the first layer.
+
+        The gradient of the embedding beside that of the head; a tied table adds them up in a third tensor.
+        """
+        first = self.units[0] if self.units else None
+        tables = self.head + self.embedding * (2 if self.tied and self.head else 1)
+        return self._rest(
+            gathered=self._gathered(None, None, 0),
+            gradients=0 if self.accumulated else self.b_g * self.kept,
+            in_flight=(self.r * first.reduced if self.reduces and first else 0) + tables + self.bucket,
+            loss=self.loss_logits,
+            activations=self.waiting,
+        )
+
+    def reduce(self):
+        """M_reduce = rest + b_g sum of s_i + c R + r R + logits: the root's gradient on its way (without reduction, all gradients)."""
+        if self.reduces:
+            return self._rest(
+                gathered=self._gathered(None, None, 0),
+                gradients=0 if self.accumulated else self.b_g * self.kept,
+                in_flight=self.r * self.root.reduced + self.bucket,
+                loss=self.loss_logits,
+                activations=self.waiting,
+            )
+        return self._rest(gradients=0 if self.accumulated else self.gradients(), in_flight=self.bucket, loss=self.loss_logits, activations=self.waiting)
+
+    def update(self):
+        """M_optimizer,step = rest + M_g + temporaries of the optimizer."""
+        return self._rest(gradients=0 if self.accumulated else self.gradients(), temporaries=self.update_temporaries)
+
+    def moments(self):
+        """{moment: {term: bytes}} of those that are modelled, in the order of a step."""
+        found = {"forward": self.forward(), "loss": self.loss(), "backward": self.backward(), "reduce": self.reduce(), "optimizer": self.update()}
+        if self.initial is not None:
+            found = {"initialization": {"weights": self.initial}, **found}
+        return found
+
+
+def peak(moments):
+    """M_peak = max over the moments of the sum of their terms. Returns (moment, bytes)."""
+    moment = max(moments, key=lambda name: sum(moments[name].values()))
+    return moment, finite("M_peak", sum(moments[moment].values()))

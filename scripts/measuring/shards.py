@@ -1,0 +1,82 @@
+"""How training state falls on ranks that really run: gloo, one process for each rank, forked so that imports cost once."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as multiprocessing
+
+from . import models
+from .settings import SHARDS
+from .storages import Curve, elements, held
+
+STRATEGIES = ("ddp", "ddp-bucket-view", "zero-redundancy", "fsdp2")
+
+
+def measure(config, **settings):
+    """{"parameters": N, "ranks": [{kind: bytes}, …]}: what each rank keeps after two AdamW steps, gradients among it.
+
+    elements_* are the bytes of the elements without padding. other is what the allocator holds above all of that: DDP's buckets, give or take some hundred bytes of gloo's. FSDP2 has no such
+    line: gloo's threads release its buffers, which the profiler does not see, so that the number would change from run to run.
+    """
+    settings = {**SHARDS, **settings}
+    if settings["strategy"] not in STRATEGIES:
+        raise ValueError("strategy must be one of %s" % ", ".join(STRATEGIES))
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    with tempfile.TemporaryDirectory() as folder:
+        multiprocessing.start_processes(_rank, (config, settings, folder), nprocs=settings["dp"], start_method="fork")
+        ranks = [json.loads((Path(folder) / ("%d.json" % rank)).read_text()) for rank in range(settings["dp"])]
+    return {"parameters": ranks[0].pop("count"), "ranks": [{kind: size for kind, size in rank.items() if kind != "count"} for rank in ranks]}
+
+
+def _rank(rank, config, settings, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method="file://%s/store" % folder, rank=rank, world_size=settings["dp"])
+    torch.manual_seed(0)
+    ids = torch.randint(0, config["vocab_size"], (settings["micro_batch"], settings["sequence"]))
+    with Curve() as curve:  # from the first parameter on: the profiler does not see the release of what was there before it
+        built = models.model(config, settings["precision"])
+        count = sum(parameter.numel() for parameter in built.parameters())
+        wrapped, optim = _wrap(built, settings)
+        for _ in range(2):
+            optim.zero_grad()
+            wrapped(input_ids=ids, labels=ids).loss.backward()
+            optim.step()
+    own = list(wrapped.parameters())
+    inner = getattr(optim, "optim", optim)  # ZeroRedundancyOptimizer keeps the rank's own optimizer there
+    state = {}
+    for values in inner.state.values():
+        for name, tensor in values.items():
+            state.setdefault(name, []).append(tensor)
+    kinds = {"parameters": own, "buffers": list(wrapped.buffers()), "gradients": [parameter.grad for parameter in own]}
+    kinds |= {"optimizer." + name: tensors for name, tensors in state.items()}
+    sizes = {kind: held(tensors) for kind, tensors in kinds.items()}
+    sizes |= {"elements_parameters": elements(own), "elements_gradients": elements(kinds["gradients"])}
+    known = sum(size for kind, size in sizes.items() if not kind.startswith("elements_"))
+    if settings["strategy"] != "fsdp2":
+        sizes["other"] = curve.kept() - known
+    (Path(folder) / ("%d.json" % rank)).write_text(json.dumps({"count": count, **sizes}))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def _wrap(built, settings):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+    from torch.nn.parallel import DistributedDataParallel
+
+    strategy = settings["strategy"]
+    if strategy == "fsdp2":
+        mesh = init_device_mesh("cpu", (settings["dp"],))
+        for layer in models.layers(built):
+            fully_shard(layer, mesh=mesh)
+        wrapped = fully_shard(built, mesh=mesh)
+        return wrapped, torch.optim.AdamW(wrapped.parameters(), lr=1e-3)
+    wrapped = DistributedDataParallel(built, gradient_as_bucket_view=strategy == "ddp-bucket-view")
+    if strategy == "zero-redundancy":
+        return wrapped, ZeroRedundancyOptimizer(wrapped.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-3)
+    return wrapped, torch.optim.AdamW(wrapped.parameters(), lr=1e-3)

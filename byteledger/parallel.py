@@ -121,8 +121,9 @@ def _expert(tensor, ep, etp):
 def heads_per_rank(mixer, tp):
     """a_rank = a / tp, k_rank = k / tp: attention heads and KV heads of one rank, as a pair.
 
-    Refused where tp does not divide both, so tp > k is refused: Megatron-LM's core/transformer/attention.py divides
-    num_query_groups by tp as well. (Some inference engines replicate KV heads instead.) Latent attention has no KV heads.
+    Refused where tp does not divide both, so tp > k is refused. Megatron-LM asserted the same; newer versions let tp be a
+    multiple of k, cut the rows of the fused QKV evenly, heads or not, and gather its activations, of which there is no
+    model here. (Some inference engines replicate KV heads instead.) Latent attention has no KV heads.
     Source: Megatron-LM, core/transformer/attention.py.
     """
     tp = count("tp", tp)

@@ -1,11 +1,12 @@
 """Mutated data: each case ends in records whose tables are right, or in a report of faults. Never a traceback or a hang.
 
-The seed is fixed, so that CI sees the same cases. `make slow` tries four times as many others, and
+The seed is fixed, so that CI sees the same cases. `make slow` tries three times as many others, and
 `FUZZ_CASES=20000 FUZZ_SEED=7 make test ARGS=tests/test_fuzz.py` as many as one likes.
 """
 
 import os
 import random
+import math
 import re
 import time
 
@@ -13,7 +14,7 @@ import pytest
 
 from byteledger import catalog, tables
 
-CASES = int(os.environ.get("FUZZ_CASES", "1000"))
+CASES = int(os.environ.get("FUZZ_CASES", "500"))
 SEED = int(os.environ.get("FUZZ_SEED", "20261201"))
 NASTY = [
     "", "~", "null", "yes", "off", "NaN", ".inf", "-.inf", "1e9", "070", "0x10", "1:30", "2026-07-31", "-1", "0", "1.5", "true", "[]", "{}", "''", "'",
@@ -59,7 +60,7 @@ def test_mutations(tmp_path, part):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(2, 10))
+@pytest.mark.parametrize("part", range(2, 8))
 def test_more_mutations(tmp_path, part):
     try_mutations(tmp_path, part)
 
@@ -107,4 +108,5 @@ def check_tables(data, case):
                     total = ledger.weights + ledger.gradients + ledger.master_weights + ledger.first_moment + ledger.second_moment
                     assert cell.value == cell.arguments["N"] * total, case
                 if heading.id == "distributed.rank_lower" and hasattr(cell, "value"):
-                    assert cell.value * heading.across["world_size"] == cell.arguments["M_persistent"], case
+                    world_size = {**row.selection, **(heading.across or {})}["world_size"]
+                    assert math.isclose(cell.value * world_size, cell.arguments["M_persistent"], rel_tol=1e-12), case

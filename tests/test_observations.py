@@ -58,21 +58,6 @@ def test_a_record_that_cannot_be_is_refused(edited, id, old, new, expected):
     assert any(expected in fault and fault.startswith("data/observations.yaml:") for fault in faults), faults
 
 
-def test_an_earlier_run_on_another_day_gave_the_same_peaks():
-    """tests/measurements/fsdp2_peaks.json: other code on another day, with the same versions. Its configurations that the grid has."""
-    rows = json.loads((ROOT / "tests" / "measurements" / "fsdp2_peaks.json").read_text(encoding="utf-8"))["rows"]
-    compared = 0
-    for row in rows:
-        case = row["config"]
-        given = {"attention": case.get("attn"), "dp": case.get("world"), "reshard_after_forward": case.get("reshard_after_forward")}
-        given |= {"checkpointing": "full" if case.get("checkpoint") else "none", "micro_batch": case.get("b"), "sequence": case.get("s")}
-        model = {"8b": "llama-3.1-8b", "70b": "llama-3.1-70b"}.get(case.get("preset"))  # the 1b of that run was untied
-        for name, record in RECORDS.items():
-            if record.measured == "fsdp2" and record.model == model is not None and {**record.settings, **given} == record.settings and case["mixed"] is True:
-                assert max(record.phases.values()) == row["peak"], name
-                compared += 1
-    assert compared
-
 
 def test_states_at_rest_are_those_of_the_first_run():
     """AdamW keeps two moments in the parameters' format and 4 bytes of `step` for each of 21 tensors (L = 2: 9 L + 3); ties count once."""

@@ -63,6 +63,7 @@ _RECORDS = {}  # (file, id): the fields as they were read, and the record of the
 _CONFIGS = {}  # a model's record, and what it says as a configuration
 _RUNS = {}  # the records behind a run, and its estimate
 _FITTING = {}  # a model's record that gives what was published and what was counted
+_HOLDING = {}  # an observation that nothing is wrong with, and the record of its model
 
 
 class Named:
@@ -332,8 +333,13 @@ def _cross(catalog, positions, left_out):
         if observation.model is not None:
             refers("observations", id, ("model",), observation.model, "models")
         if observation.model is None or observation.model in catalog.models:
-            for key, finding, cure in observation_checks.faults(observation, catalog.models):
-                report("observations", id, (key,) if key else (), finding, cure)
+            behind = observation, catalog.models.get(observation.model)
+            if any(a is not b for a, b in zip(_HOLDING.get(id, (None, None)), behind)):
+                found = list(observation_checks.faults(observation, catalog.models))
+                for key, finding, cure in found:
+                    report("observations", id, (key,) if key else (), finding, cure)
+                if not found:
+                    _HOLDING[id] = behind
     for id, figure in catalog.figures.items():
         if (figure.quantity is None) == (figure.tex is None):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")

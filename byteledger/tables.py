@@ -61,21 +61,22 @@ class Rendered:
 
 # The last evaluated tables, by what each was evaluated from: one build prints a table in a dozen places, and a check of many
 # edits leaves most tables as they were.
-_EVALUATED, _MOST = OrderedDict(), 64
+_EVALUATED, _MOST = OrderedDict(), 256
+# The files that no number comes from, so that an edit of a claim or a term does not work out every run anew.
+_WORDS = {"changes", "chapters", "claims", "formulas", "observations", "references", "tables", "terms"}
 address = id
 
 
 def _behind(catalog, record):
     """All that decides the numbers of a table: its record, and the files of its axes and of what their records refer to."""
     axes = {*record.rows, *record.across, *record.fixed}
+    files = {quantities.AXES.get(axis) for axis in axes} - {None}
     if axes & {"figure", "recipe", "run"}:
-        files = set(FILES)  # what their records may select from
-    else:
-        files = {quantities.AXES.get(axis) for axis in axes} - {None}
-        if "parameters" in axes:
-            files.add("models")  # a model's id stands for its count
-        if "state" in axes:
-            files.add("dtypes")
+        files |= FILES.keys() - _WORDS  # what their records may select from
+    if "parameters" in axes:
+        files.add("models")  # a model's id stands for its count
+    if "state" in axes:
+        files.add("dtypes")
     return [record, *(catalog.read(file) for file in sorted(files))]
 
 

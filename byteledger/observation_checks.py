@@ -31,6 +31,9 @@ def faults(record, models):
         yield "bytes", finding, "measure it again: %s" % record.command
     if record.measured == "shards" and len(record.ranks) != record.settings.get("dp"):
         yield "ranks", "%d ranks for dp = %r" % (len(record.ranks), record.settings.get("dp")), "measure it again: %s" % record.command
+    if record.measured == "cuda" and record.requested and record.snapshot.get("requested") != max(record.requested.values()):
+        finding = "the statistics' peak is %d, that of the recorded events %s" % (max(record.requested.values()), record.snapshot.get("requested"))
+        yield "snapshot", finding, "find out which of the two missed something, and measure it again"
     for phase, most in record.phases.items() if record.measured == "cuda" else ():
         if not record.requested.get(phase, 0) <= most <= record.reserved.get(phase, 0):
             yield "phases", "in %s: requested <= allocated <= reserved does not hold" % phase, "measure it again: %s" % record.command

@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from measure import fields  # noqa: E402
 from measuring import observations, runner  # noqa: E402
 from measuring.cases import CUDA  # noqa: E402
 
@@ -23,7 +24,7 @@ def child(case):
     from measuring import cuda
 
     _, config, settings = json.loads(case)
-    print(json.dumps({"versions": observations.versions(settings), **cuda.measure(config, **settings), "command": "python scripts/measure_gpu.py"}))
+    print(json.dumps({"versions": observations.versions(settings), **cuda.measure(fields(config), **settings), "command": "python scripts/measure_gpu.py"}))
 
 
 def main():

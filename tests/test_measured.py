@@ -3,6 +3,7 @@
 Run where both are importable: python -m pytest --noconftest -m measured tests/test_measured.py (make measured).
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -55,7 +56,8 @@ def test_measured_again(name):
 class OnCpu(MemTracker, cuda.Allocator):
     """torch.cuda's allocator as far as measuring/cuda.py sees it, over real tensors on the CPU.
 
-    Blocks of 512 bytes in segments of 2 MiB, never given back: what PyTorch's notes on CUDA memory say of small blocks.
+    Blocks of 512 bytes in segments of 2 MiB, never given back; the events carry the bytes that were asked for, as
+    alloc_found_block and free_block of c10/cuda/CUDACachingAllocator.cpp record them.
     """
 
     device = "cpu"
@@ -76,7 +78,7 @@ class OnCpu(MemTracker, cuda.Allocator):
             self.current["requested"] += sign * size
             self.current["allocated"] += sign * block
             if block:
-                self.events.append({"action": "alloc" if sign > 0 else "free_completed", "size": block})
+                self.events.append({"action": "alloc" if sign > 0 else "free_completed", "size": size})
         if self.current["allocated"] > self.current["reserved"]:
             more = -(-(self.current["allocated"] - self.current["reserved"]) // 2**21) * 2**21
             self.current["reserved"] += more
@@ -135,7 +137,8 @@ def test_a_step_on_a_device_by_phase():
     assert found["requested"]["loss"] > found["requested"]["forward"]
     for phase, most in found["phases"].items():
         assert found["requested"][phase] <= most <= found["reserved"][phase] and most % 512 == 0
-    assert found["snapshot"]["allocated"] == max(found["phases"].values())
+    assert found["snapshot"]["requested"] == max(found["requested"].values()) < max(found["phases"].values())
+    assert found["snapshot"]["reserved"] == max(found["reserved"].values())
     assert found["bytes"]["weights_and_inputs"] % 512 == 0 and found["bytes"]["weights_and_inputs"] - (2 * N + ids + rotary) in range(0, 512 * 25)
 
 
@@ -147,14 +150,31 @@ def test_the_logits_can_be_dropped_and_layers_recomputed():
     assert kept["requested"]["optimizer"] - fused["requested"]["optimizer"] > 1.9 * kept["parameters"]  # foreach: one more copy of the parameters
 
 
-def test_statistics_that_the_events_contradict_are_refused():
-    class Forgetful(OnCpu):
-        def snapshot(self):
-            events = super().snapshot()["device_traces"][0]
-            return {"device_traces": [[event for event in events if event["action"] != "alloc" or event["size"] < 2**17]]}
+def recorded(found):
+    """The measurement as the record that scripts/measure.py would write."""
+    row = {"name": "cuda-x", "kind": "cuda", "config": CONFIG, "settings": {}, "date": "2026-12-03", "versions": observations.versions(), "command": "python scripts/measure_gpu.py"}
+    return observations.as_record(row | found, ())
 
-    with pytest.raises(RuntimeError, match="the statistics' peak is [0-9]+, that of the recorded events [0-9]+"):
-        on_cpu(Forgetful)
+
+def test_what_is_measured_makes_a_sound_record():
+    pytest.importorskip("pydantic")
+    from byteledger import observation_checks
+    from byteledger.records import Observation
+
+    record = recorded(on_cpu())
+    assert list(observation_checks.faults(Observation.model_validate(record), {})) == []
+    record["snapshot"]["requested"] -= 512
+    ((key, finding, _),) = observation_checks.faults(Observation.model_validate(record), {})
+    assert key == "snapshot" and "that of the recorded events" in finding
+
+
+def test_a_case_that_names_a_model_gets_its_fields(monkeypatch, capsys):
+    import measure_gpu
+
+    monkeypatch.setattr(cuda, "measure", lambda config, **settings: {"fields": sorted(config), "settings": settings})
+    measure_gpu.child(json.dumps(CUDA["cuda-llama-3.2-1b-full"]))
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert "hidden_size" in said["fields"] and said["settings"] == CUDA["cuda-llama-3.2-1b-full"][2]
 
 
 def test_every_case_for_a_device_can_be_built():

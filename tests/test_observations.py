@@ -59,6 +59,22 @@ def test_a_record_that_cannot_be_is_refused(edited, id, old, new, expected):
 
 
 
+def test_an_earlier_run_on_another_day_gave_the_same_peaks():
+    """tests/measurements/fsdp2_peaks.json: other code on another day, with the same versions. Its configurations that the grid has."""
+    rows = json.loads((ROOT / "tests" / "measurements" / "fsdp2_peaks.json").read_text(encoding="utf-8"))["rows"]
+    compared = 0
+    for row in rows:
+        case = row["config"]
+        given = {"attention": case.get("attn"), "dp": case.get("world"), "reshard_after_forward": case.get("reshard_after_forward")}
+        given |= {"checkpointing": "full" if case.get("checkpoint") else "none", "micro_batch": case.get("b"), "sequence": case.get("s")}
+        model = {"8b": "llama-3.1-8b", "70b": "llama-3.1-70b"}.get(case.get("preset"))  # the 1b of that run was untied
+        for name, record in RECORDS.items():
+            if record.measured == "fsdp2" and record.model == model is not None and {**record.settings, **given} == record.settings and case["mixed"] is True:
+                assert max(record.phases.values()) == row["peak"], name
+                compared += 1
+    assert compared >= 8
+
+
 def test_states_at_rest_are_those_of_the_first_run():
     """AdamW keeps two moments in the parameters' format and 4 bytes of `step` for each of 21 tensors (L = 2: 9 L + 3); ties count once."""
     for name, size, tensors in (("states-llama-adamw-fp32", 4, 21), ("states-llama-adamw-bf16", 2, 21)):
@@ -208,7 +224,7 @@ def test_a_device_row_becomes_a_record():
     phases = {phase: 1000 for phase in ("forward", "loss", "backward", "optimizer")}
     row = {
         "name": "cuda-llama-bf16", "kind": "cuda", "config": CUDA["cuda-llama-bf16"][1], "settings": {}, "date": "2026-12-03", "versions": VERSIONS, "device": "some GPU",
-        "parameters": 1, "bytes": {"outside": 5}, "phases": phases, "reserved": phases, "requested": phases, "snapshot": {"allocated": 1000}, "command": "python scripts/measure_gpu.py",
+        "parameters": 1, "bytes": {"outside": 5}, "phases": phases, "reserved": phases, "requested": phases, "snapshot": {"requested": 1000}, "command": "python scripts/measure_gpu.py",
     }  # fmt: skip
     record = catalog.FILES["observations"].model_validate(observations.as_record(row, ()))
     assert record.device == "some GPU" and record.phases == phases and json.dumps(record.reserved) == json.dumps(phases)

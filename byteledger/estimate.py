@@ -4,6 +4,7 @@ Reads the records that are named, puts the result into words, and says what it t
 """
 
 import json
+import math
 import re
 from decimal import Decimal
 
@@ -11,6 +12,7 @@ from . import distributed, hf_config, one_record, report, training, units
 from .arguments import ArgumentError
 from .printed import amount, number
 from .scenario import SETTINGS, Scenario
+from .step import TERMS
 from .training_wording import ASSUMPTIONS, UNKNOWN
 from .wording import say
 
@@ -30,7 +32,6 @@ FORMULAS = {
 }
 # Confirmed by PyTorch's own accounting: the blocks under FSDP2 and on one device; all else is an engineering estimate.
 MEASURED_PROFILES = ("llama", "qwen3")
-ALWAYS = ("weights", "gradients", "master", "optimizer", "activations", "loss", "gathered", "in_flight", "weight_copies", "buffers", "temporaries")
 SAFE_SHARE = 0.8  # Fujii et al. 2024: no run whose estimate stayed under 80 % of the device ran out of memory
 
 
@@ -143,10 +144,10 @@ def _of_model(found, settings):
 def _per_rank(rank, known):
     """{term: the most bytes that it takes in a step}, None where it has no model."""
     most = rank.most()
-    most["gradients"] = max(most.get("gradients", 0), rank.share.kept_bytes)
+    most["gradients"] = max(most.get("gradients", 0), math.ceil(rank.step.gradients()))
     if "activations" in known:
         most["activations"] = most["loss"] = None
-    return {term: most.get(term, 0) for term in ALWAYS}
+    return {term: most.get(term, 0) for term in TERMS}
 
 
 def _ranks(run, known):
@@ -174,11 +175,11 @@ def _of_count(model, N, settings):
         raise ArgumentError("strategy", strategy.id, "has no model of its own")
     d = settings.dp * settings.cp // (settings.replicas or 1)
     shards = tuple(strategy.shards)
-    per_rank = dict.fromkeys(ALWAYS)
-    per_rank["weights"] = _whole(distributed.weights(N, ledger.weights, shards, d))
-    per_rank["gradients"] = _whole(distributed.gradients(N, ledger.gradients, shards, d))
-    per_rank["master"] = _whole(distributed.optimizer(N, ledger.master_weights, 0, 0, shards, d))
-    per_rank["optimizer"] = _whole(distributed.optimizer(N, 0, ledger.first_moment, ledger.second_moment, shards, d))
+    per_rank = dict.fromkeys(TERMS)
+    per_rank["weights"] = math.ceil(distributed.weights(N, ledger.weights, shards, d))
+    per_rank["gradients"] = math.ceil(distributed.gradients(N, ledger.gradients, shards, d))
+    per_rank["master"] = math.ceil(distributed.optimizer(N, ledger.master_weights, 0, 0, shards, d))
+    per_rank["optimizer"] = math.ceil(distributed.optimizer(N, 0, ledger.first_moment, ledger.second_moment, shards, d))
     states = {term: per_rank[term] for term in ("weights", "gradients", "master", "optimizer")}
     return {
         "model": model,
@@ -195,9 +196,6 @@ def _of_count(model, N, settings):
         "unknown": [Note(UNKNOWN, id, values) for id, values in (("activations", {"detail": model}), ("loss", {}), ("gathered", {}), ("temporaries", {}))],
     }
 
-
-def _whole(n):
-    return -int(-n // 1)
 
 
 def _fits(device, result):

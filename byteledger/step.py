@@ -13,9 +13,8 @@ Derived from what autograd keeps and frees; held to PyTorch's FSDPMemTracker (to
 from .arguments import ArgumentError, finite
 
 TERMS = (
-    "weights", "master", "optimizer", "gradients", "weight_copies", "gathered", "in_flight", "buffers", "activations", "loss", "temporaries",
+    "weights", "gradients", "master", "optimizer", "activations", "loss", "gathered", "in_flight", "weight_copies", "buffers", "temporaries",
 )  # fmt: skip
-MOMENTS = ("initialization", "forward", "loss", "backward", "reduce", "optimizer")
 GATHERS = ("none", "layer", "model")
 
 
@@ -23,9 +22,10 @@ class Unit:
     """A decoder layer as one rank computes it, `times` of the same in a row.
 
     gathered: bytes of its weights where they are gathered, padding included. gradient: bytes of its whole gradient; reduced:
-    elements of the buffer that reduces it, padding included; kept: those that stay on the rank. saved: bytes that the layer keeps for its backward (those of the
-    checkpoint, if it is one). recomputed: bytes that backward brings to life again. backward: [(activations, weight
-    gradients, temporaries)] at the heights of the layer's backward, None where there is no model of them.
+    elements of the buffer that reduces it, padding included; kept: those that stay on the rank. saved: bytes that the
+    layer keeps for its backward (those of the checkpoint, if it is one). recomputed: bytes that backward brings to life
+    again. backward: [(activations, weight gradients, temporaries)] at the heights of the layer's backward, None where
+    there is no model of them.
     """
 
     __slots__ = ("gathered", "gradient", "reduced", "kept", "saved", "recomputed", "backward", "times")
@@ -85,14 +85,16 @@ class Step:
     units: the Units of the rank, from the input on. weights, master, optimizer: bytes at rest. b_g, r: bytes per element of
     a kept gradient and of one in reduction. root: the Unit of what is no layer. head: bytes of the gradient of the output
     head (of the embedding that it is tied to), there through all of backward; 0 where this rank has none or it is frozen.
-    embedding: bytes of the gradient of the embedding; tied: it is added to that of the head. gathers: none, layer, model, or a whole number of ranks that weights are spread over after forward. live: bytes of
-    gathered weights that stay, whatever layer is at work (DeepSpeed's limit); None: as gathers says. reduces: True where a
-    gradient leaves as soon as its layer is done. accumulated: True where gradients of an earlier micro-batch, or a buffer for
+    embedding: bytes of the gradient of the embedding; tied: it is added to that of the head. gathers: none, layer, model, or
+    a whole number of ranks that weights are spread over after forward. live: bytes of gathered weights that stay, whatever
+    layer is at work (DeepSpeed's limit); None: as gathers says. reduces: True where a gradient leaves as soon as its layer
+    is done. accumulated: True where gradients of an earlier micro-batch, or a buffer for
     them, stand all the time. outside: (bytes kept between the last layer and the loss, bytes kept for all layers until
     the first one's backward is done). fixed: bytes of inputs and tables, there all the time. loss: (kept, logits, more in
     its forward, more in its backward). dx: bytes of the gradient that walks down. update: temporaries of the optimizer.
     waiting: bytes of the activations of other micro-batches in flight. weight_copies: bytes of casts held from forward to
-    backward. buffers: bytes of communication, there all the time; bucket: those that exist from backward to the reduction. initial: bytes before the weights are sharded, None: never more than at rest.
+    backward. buffers: bytes of communication, there all the time; bucket: those that exist from backward to the reduction.
+    initial: bytes before the weights are sharded, None: never more than at rest.
     """
 
     def __init__(
@@ -137,14 +139,23 @@ class Step:
         return gathered if self.gathers == "layer" else gathered - (-up_to // self.gathers)
 
     def _places(self):
-        """(index of a row, layer's place in it, layer, the layer above it, the layer below it): ends of rows of equal layers."""
+        """A _Place for each end of a row of equal layers, from the input on."""
         last = len(self.units) - 1
+        position = saved = gathered = kept = 0  # of all layers below the row
         for index, unit in enumerate(self.units):
             for offset in sorted({0, 1, unit.times - 2, unit.times - 1}):
                 if 0 <= offset < unit.times:
-                    above = unit if offset < unit.times - 1 else (self.units[index + 1] if index < last else None)
-                    below = unit if offset else (self.units[index - 1] if index else None)
-                    yield index, offset, unit, above, below
+                    yield _Place(
+                        position + offset,
+                        unit,
+                        unit if offset < unit.times - 1 else (self.units[index + 1] if index < last else None),
+                        unit if offset else (self.units[index - 1] if index else None),
+                        saved + offset * unit.saved,
+                        gathered + (offset + 1) * unit.gathered,
+                        self.kept - kept - (offset + 1) * unit.kept,
+                    )
+            position, saved = position + unit.times, saved + unit.times * unit.saved
+            gathered, kept = gathered + unit.times * unit.gathered, kept + unit.times * unit.kept
 
     def forward(self):
         """M_forward(i) = rest + c R + 2 c l_i + c l_(i-1) (model: + c sum of l_j, j < i) + saved below + dx: where layer i is gathered.
@@ -152,21 +163,19 @@ class Step:
         The buffer of a gather lives until the next one is done, so those of the layer before (of the root, for the first
         one) and of this layer stand beside this layer's weights. The largest over all i.
         """
-        best, at = None, None
-        for index, offset, unit, _, below in self._places():
-            before = self.units[:index]
-            gathered = self._gathered(unit, None, sum(u.gathered * u.times for u in before) + (offset + 1) * unit.gathered)
+        moments = []
+        for place in self._places():
+            gathered = self._gathered(place.unit, None, place.gathered)
             if self.live is None and self.gathers != "none":
-                gathered += unit.gathered + (below or self.root).gathered
-            moment = self._rest(
-                gathered=gathered,
-                weight_copies=self.weight_copies,
-                activations=self.waiting + self.outside[1] + sum(u.saved * u.times for u in before) + offset * unit.saved + self.dx * (2 if below else 1),
+                gathered += place.unit.gathered + (place.below or self.root).gathered
+            moments.append(
+                self._rest(
+                    gathered=gathered,
+                    weight_copies=self.weight_copies,
+                    activations=self.waiting + self.outside[1] + place.saved + self.dx * (2 if place.below else 1),
+                )
             )
-            total = sum(moment.values())
-            if best is None or total > best:
-                best, at = total, moment
-        return at or self._rest()
+        return max(moments, key=_total, default=self._rest())
 
     def loss(self):
         """M_loss = rest + c R + c l_last (model: c sum l_i) + sum of saved + outside + kept, logits and backward of the loss.
@@ -192,47 +201,34 @@ class Step:
         """M_back(i) = rest + gathered + b_g sum of s_j, j > i + r l_(i+1) + saved below + height of layer i + c V D + dx + logits.
 
         Gathered: root, layer i and the next to come, i - 1 (model: all up to i). r l_(i+1): the gradient of the layer above on its
-        way. The largest over all i whose heights are modelled, or the backward of the embedding after them. Within a row of equal layers M_back is a straight line in i but for its ends, so the ends decide.
+        way. The largest over all i whose heights are modelled, or the backward of the embedding after them. Within a row of
+        equal layers M_back is a straight line in i but for its ends, so the ends decide.
         """
-        best, at = None, None
-        heights = [None if unit.backward is None else max(unit.backward, key=sum) for unit in self.units]
-        self.floor = None in heights
-        position = [0]
-        for unit in self.units:
-            position.append(position[-1] + unit.times)
-        saved_below = gathered_below = 0
-        kept_above, row = self.kept, 0
-        for index, offset, unit, above, below in self._places():
-            while row < index:
-                done = self.units[row]
-                saved_below, gathered_below = saved_below + done.times * done.saved, gathered_below + done.times * done.gathered
-                kept_above, row = kept_above - done.times * done.kept, row + 1
-            if heights[index] is None:
-                continue
-            activations, gradients, temporaries = heights[index]
-            in_flight = self.r * above.reduced if self.reduces and above else 0
-            gathered = self._gathered(unit, below, gathered_below + (offset + 1) * unit.gathered)
-            if self.reduces and not above and sum(heights[index]) < unit.gradient + self.r * unit.reduced - unit.gathered:
-                # Nothing above is on its way. When the topmost layer's weights are gone, its whole gradient stands beside
-                # the buffer that reduces it.
-                activations, gradients, temporaries, in_flight = 0, unit.gradient, 0, self.r * unit.reduced
-                gathered -= unit.gathered
-            moment = self._rest(
-                gathered=gathered,
-                gradients=0 if self.accumulated else self.b_g * (kept_above - (offset + 1) * unit.kept),
-                in_flight=in_flight + self.head + gradients + self.bucket,
-                activations=self.waiting + self.outside[1] + saved_below + offset * unit.saved + (unit.saved if unit.recomputed else 0) + activations,
-                loss=self.loss_logits,
-                temporaries=temporaries + self.dx,
-                weight_copies=self.weight_copies,
-            )
-            total = sum(moment.values())
-            if best is None or total > best:
-                best, at, self.layer = total, moment, position[index] + offset
-        end = self.embedding_backward()
-        if best is None or sum(end.values()) > best:
-            at, self.layer = end, None
+        self.floor = any(unit.backward is None for unit in self.units)
+        moments = [(self._layer_backward(place), place.position) for place in self._places() if place.unit.backward is not None]
+        at, self.layer = max([*moments, (self.embedding_backward(), None)], key=lambda found: _total(found[0]))
         return at
+
+    def _layer_backward(self, place):
+        """The moment of one layer's backward, at the highest of its heights."""
+        unit = place.unit
+        activations, gradients, temporaries = height = max(unit.backward, key=sum)
+        in_flight = self.r * place.above.reduced if self.reduces and place.above else 0
+        gathered = self._gathered(unit, place.below, place.gathered)
+        if self.reduces and not place.above and sum(height) < unit.gradient + self.r * unit.reduced - unit.gathered:
+            # Nothing above is on its way. When the topmost layer's weights are gone, its whole gradient stands beside
+            # the buffer that reduces it.
+            activations, gradients, temporaries, in_flight = 0, unit.gradient, 0, self.r * unit.reduced
+            gathered -= unit.gathered
+        return self._rest(
+            gathered=gathered,
+            gradients=0 if self.accumulated else self.b_g * place.kept_above,
+            in_flight=in_flight + self.head + gradients + self.bucket,
+            activations=self.waiting + self.outside[1] + place.saved + (unit.saved if unit.recomputed else 0) + activations,
+            loss=self.loss_logits,
+            temporaries=temporaries + self.dx,
+            weight_copies=self.weight_copies,
+        )
 
     def embedding_backward(self):
         """M_embedding = rest + c R + b_g sum of s_i + r l_0 + head + embedding (tied: twice) + logits: after the first layer.
@@ -273,7 +269,22 @@ class Step:
         return found
 
 
+class _Place:
+    """A layer among the others. position: from 0. above, below: its neighbours, None at the ends. saved: bytes kept of the layers
+    below; gathered: bytes of the weights up to and with this one; kept_above: elements of the kept gradients above."""
+
+    __slots__ = ("position", "unit", "above", "below", "saved", "gathered", "kept_above")
+
+    def __init__(self, position, unit, above, below, saved, gathered, kept_above):
+        self.position, self.unit, self.above, self.below = position, unit, above, below
+        self.saved, self.gathered, self.kept_above = saved, gathered, kept_above
+
+
+def _total(moment):
+    return sum(moment.values())
+
+
 def peak(moments):
     """M_peak = max over the moments of the sum of their terms. Returns (moment, bytes)."""
-    moment = max(moments, key=lambda name: sum(moments[name].values()))
-    return moment, finite("M_peak", sum(moments[moment].values()))
+    moment = max(moments, key=lambda name: _total(moments[name]))
+    return moment, finite("M_peak", _total(moments[moment]))

@@ -252,7 +252,7 @@ def _rank(run, stage, layers, outside):
     if s.lora_rank:
         root_gathered = run.frozen(outside)
         base += root_gathered / divided
-    units, copies, elements = [], 0, root.elements
+    units, copies = [], 0
     for layer, times in layers:
         saved = recomputed = kept = 0
         tensors = [tensor for tensor, _ in lora.adapters(_OneLayer(layer), s.lora_rank, s.lora_targets)] if s.lora_rank else layer.tensors
@@ -305,7 +305,7 @@ def _rank(run, stage, layers, outside):
         Unit(root_gathered + run.c * (root_reduced - root.elements), run.c * root.elements, root_reduced, root.kept, 0, 0, []),
         *states[:3],
         run.b_g,
-        run.b_g if run.b_g > run.c else run.c,
+        max(run.b_g, run.c),
         head,
         table if first else 0,
         architecture.tied,
@@ -324,7 +324,6 @@ def _rank(run, stage, layers, outside):
         initial=math.ceil(run.b_w * trained.elements) if s.initialization == "device" else None,
         live=live if run.stage == 3 else None,
     )
-    trained.kept_bytes = math.ceil(step.gradients())
     return Rank(stage, step, trained)
 
 
@@ -368,7 +367,7 @@ def _states(run, trained, optimized, base):
         run.assume("gradient_release")
     if s.offload == "none":
         return weights, master, moments, math.ceil(update)
-    return (0 if s.offload == "parameters" and run.by_rows or run.stage == 3 and s.offload == "parameters" else weights), 0, 0, 0
+    return (0 if s.offload == "parameters" else weights), 0, 0, 0  # _host refuses what cannot be offloaded so
 
 
 def _outside(run, first, last):

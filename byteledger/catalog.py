@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from . import hf_config, observation_checks, parameters, quantities, scenario, strict_yaml, tables, training
 from .arguments import ArgumentError
 from .nearest import suggestion
+from .one_record import Named
 from .records import FILES
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -66,16 +67,6 @@ _FITTING = {}  # a model's record that gives what was published and what was cou
 _HOLDING = {}  # an observation that nothing is wrong with, and the record of its model
 
 
-class Named:
-    """A record with its id, which the record itself does not hold."""
-
-    def __init__(self, id, record):
-        self.id, self._record = id, record
-
-    def __getattr__(self, name):
-        return getattr(self._record, name)
-
-
 class Catalog:
     """The checked data: one attribute for each file of data/, a dict of records by id.
 
@@ -112,7 +103,7 @@ class Catalog:
         behind = (record, self.models[record.model], self.ledgers[record.ledger], self.strategies[record.strategy])
         kept = _RUNS.get(id)
         if kept is None or any(a is not b for a, b in zip(kept[0], behind)):
-            given = scenario.Scenario(Named(record.ledger, behind[2]), Named(record.strategy, behind[3]), **record.settings)
+            given = scenario.Scenario(Named(record.ledger, dict(behind[2])), Named(record.strategy, dict(behind[3])), **record.settings)
             kept = _RUNS[id] = behind, training.estimate(self.architecture(record.model), given)
         return kept[1]
 

@@ -26,8 +26,10 @@ def main(arguments=None):
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     params = commands.add_parser("params", help="how many parameters a model has, by part")
     kv = commands.add_parser("kv", help="how many bytes its KV cache takes")
+    estimate = commands.add_parser("estimate", help="the memory of a training run, rank by rank, and where its peak stands")
     for command in (params, kv):
         command.add_argument("model", nargs="?" if command is params else None, metavar="MODEL|config.json", help="an id of data/models.yaml, or a Hugging Face config.json or its folder")
+    for command in (params, kv, estimate):
         command.add_argument("--json", action="store_true", help="for programs")
         command.add_argument("--lang", choices=("zh", "en"), default="en", help="the language of what is said (default: en)")
     params.add_argument("--list", action="store_true", help="all models of the catalogue, and every model_type that has a rule")
@@ -36,7 +38,7 @@ def main(arguments=None):
     kv.add_argument("--dtype", choices=("bf16", "fp16", "fp8", "int8", "fp32"), default="bf16", help="format of the cache (default: bf16)")
     kv.add_argument("--budget", type=memory, metavar="SIZE", help="memory for the cache, as 40GB or 40GiB: tells the largest batch and context")
     kv.add_argument("--block", type=tokens, default=1, metavar="N", help="tokens to a page of a paging engine, for what it reserves (default: 1)")
-    add_estimate(commands)
+    add_settings(estimate)
     check = commands.add_parser("check", help="checks all of data/ and tells every fault at once")
     check.add_argument("--data", help="the folder to check (default: data)")
     tables = commands.add_parser("tables", help="renders every table into tests/golden/*.csv")
@@ -48,12 +50,9 @@ def main(arguments=None):
     return {"check": run_check, "tables": run_tables, "params": run_model, "kv": run_model, "estimate": run_estimate}[given.command](given)
 
 
-def add_estimate(commands):
-    """The flags of `estimate`: one for each setting of a scenario, under its own name."""
-    command = commands.add_parser("estimate", help="the memory of a training run, rank by rank, and where its peak stands")
+def add_settings(command):
+    """What `estimate` takes: a model, records by id, and a flag for each setting of a scenario, under its own name."""
     command.add_argument("model", metavar="MODEL|config.json|COUNT", help="an id of data/models.yaml, a config.json or its folder, or a bare count such as 70B")
-    command.add_argument("--json", action="store_true", help="for programs")
-    command.add_argument("--lang", choices=("zh", "en"), default="en", help="the language of what is said (default: en)")
     command.add_argument("--ledger", default="bf16-adamw", metavar="ID", help="bytes per parameter of each state: an id of data/ledgers.yaml (default: bf16-adamw)")
     command.add_argument("--strategy", default="ddp", metavar="ID", help="what is sharded: an id of data/strategies.yaml (default: ddp)")
     command.add_argument("--accelerator", metavar="ID", help="the device to hold it against: an id of data/accelerators.yaml")
@@ -76,9 +75,10 @@ def add_estimate(commands):
 
 def whole(text):
     """A whole number, 1 or more: 64 or 1_000."""
-    if not re.fullmatch(r"[0-9][0-9_,]*", text) or not int(re.sub("[_,]", "", text)):
+    digits = re.sub("[_,]", "", text)
+    if not re.fullmatch(r"[0-9][0-9_,]*", text) or not int(digits):
         raise argparse.ArgumentTypeError("%r: a whole number, 1 or more" % text)
-    return int(re.sub("[_,]", "", text))
+    return int(digits)
 
 
 def reshard(text):
@@ -88,19 +88,30 @@ def reshard(text):
 
 def run_estimate(given):
     """The estimate on standard output, or a refusal on standard error."""
-    from . import estimate, hf_config
-    from .arguments import ArgumentError
+    from . import estimate
 
     settings = {name: getattr(given, name) for name in SETTINGS}
+    return answer(
+        given,
+        lambda: estimate.estimate(given.model, given.ledger, given.strategy, given.accelerator, given.base_format, **settings),
+        estimate.as_json if given.json else estimate.text,
+    )
+
+
+def answer(given, compute, said):
+    """Prints what is said of a result and returns 0, or tells a refusal on standard error and returns 2."""
+    from . import hf_config
+    from .arguments import ArgumentError
+
     try:
-        result = estimate.estimate(given.model, given.ledger, given.strategy, given.accelerator, given.base_format, **settings)
+        result = compute()
     except hf_config.Refusal as refusal:
         print(refusal.said(given.lang), file=sys.stderr)
         return 2
     except ArgumentError as error:
         print(error, file=sys.stderr)
         return 2
-    print((estimate.as_json if given.json else estimate.text)(result, given.lang, revision()))
+    print(said(result, given.lang, revision()))
     return 0
 
 
@@ -122,25 +133,16 @@ def memory(text):
 
 def run_model(given):
     """params and kv: the result on standard output, or a refusal on standard error."""
-    from . import hf_config, report
-    from .arguments import ArgumentError
+    from . import report
 
     if given.command == "params" and given.list:
         print(report.listed_json(revision()) if given.json else report.listed_text(given.lang))
         return 0
-    try:
-        if given.command == "params":
-            result, text = report.params(given.model), report.params_text
-        else:
-            result, text = report.kv(given.model, given.context, given.batch, given.dtype, given.budget, given.block), report.kv_text
-    except hf_config.Refusal as refusal:
-        print(refusal.said(given.lang), file=sys.stderr)
-        return 2
-    except ArgumentError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print((report.as_json if given.json else text)(result, given.lang, revision()))
-    return 0
+    if given.command == "params":
+        compute, text = (lambda: report.params(given.model)), report.params_text
+    else:
+        compute, text = (lambda: report.kv(given.model, given.context, given.batch, given.dtype, given.budget, given.block)), report.kv_text
+    return answer(given, compute, report.as_json if given.json else text)
 
 
 def run_check(given):

@@ -8,13 +8,13 @@ import math
 import re
 from decimal import Decimal
 
-from . import distributed, hf_config, one_record, report, training, units
+from . import distributed, hf_config, one_record, report, training, units, weight_formats
 from .arguments import ArgumentError
+from .one_record import Named
 from .printed import amount, number
 from .scenario import SETTINGS, Scenario
 from .step import TERMS
 from .training_wording import ASSUMPTIONS, UNKNOWN
-from .wording import say
 
 # What each term of a moment is computed by, and the page that derives it.
 FORMULAS = {
@@ -35,34 +35,24 @@ MEASURED_PROFILES = ("llama", "qwen3")
 SAFE_SHARE = 0.8  # Fujii et al. 2024: no run whose estimate stayed under 80 % of the device ran out of memory
 
 
-class Record:
-    """A record of data/ as attributes, with its id; a key that it does not have is None."""
+class Assumption(hf_config.Assumption):
+    """What an estimate takes for granted."""
 
-    def __init__(self, id, fields):
-        self.__dict__.update(fields)
-        self.id = id
+    WORDS = ASSUMPTIONS
 
-    def __getattr__(self, name):
-        return None
+
+class Unknown(hf_config.Assumption):
+    """A term that has no model."""
+
+    WORDS = UNKNOWN
 
 
 def find(file, id):
-    """The Record of an id. Raises hf_config.Refusal that names the file."""
+    """The Named record of an id. Raises hf_config.Refusal that names the file."""
     try:
-        return Record(id, one_record.record(file, id))
+        return Named(id, one_record.record(file, id))
     except one_record.NoRecord as error:
         raise hf_config.Refusal("data/%s.yaml" % file, "", "argument", detail=str(error)) from error
-
-
-class Note:
-    """Words with values, of ASSUMPTIONS or UNKNOWN."""
-
-    def __init__(self, words, id, values):
-        self.words, self.id, self.values = words, id, values
-
-    def said(self, language):
-        shown = {key: number(value, 0) if isinstance(value, int) and not isinstance(value, bool) else value for key, value in self.values.items()}
-        return say(self.words[self.id], language, **shown)
 
 
 def scenario(ledger, strategy, base_format=None, **given):
@@ -71,7 +61,7 @@ def scenario(ledger, strategy, base_format=None, **given):
         format = None
     else:
         format = find("weight_formats", base_format)
-        format.scales = [Record("", {"flat": False, **scale}) for scale in format.scales or ()]
+        format.scales = [weight_formats.Scale(scale["bits"], scale["per"], scale.get("flat", False)) for scale in format.scales or ()]
         format.keeps, format.kept_bytes = format.keeps or [], format.kept_bytes or 2
     found = find("strategies", strategy)
     found.divides_over = found.divides_over or "world"
@@ -79,7 +69,7 @@ def scenario(ledger, strategy, base_format=None, **given):
 
 
 def estimate(model, ledger="bf16-adamw", strategy="ddp", accelerator=None, base_format=None, **given):
-    """Everything that `byteledger estimate` says, as a dict that JSON can hold; texts are Notes still.
+    """Everything that `byteledger estimate` says, as a dict that JSON can hold; texts are Assumptions still.
 
     model: an id of data/models.yaml, a config.json or its folder, or a bare count such as 70B. Raises hf_config.Refusal and
     ArgumentError.
@@ -96,9 +86,9 @@ def estimate(model, ledger="bf16-adamw", strategy="ddp", accelerator=None, base_
         "ledger": ledger, "strategy": strategy, "base_format": base_format or "bf16", "ranks": settings.world,
         **{name: getattr(settings, name) for name in SETTINGS},
     }  # fmt: skip
-    result["runtime"] = [dict(one_record.record("runtime_terms", id), id=id) for id in one_record.ids("runtime_terms")]
+    result["runtime"] = [{**term, "id": id} for id, term in one_record.records("runtime_terms").items()]
     result["accelerator"] = _fits(device, result) if device else None
-    result["unknown"].append(Note(UNKNOWN, "fragmentation", {}))
+    result["unknown"].append(Unknown("fragmentation"))
     return result
 
 
@@ -117,13 +107,13 @@ def _of_model(found, settings):
         raise hf_config.Refusal(found.place, "model_type", "argument", detail="%s is an encoder; only causal models have a training step here" % architecture.model_type)
     run = training.estimate(architecture, settings)
     worst = run.worst
-    notes = list(found.config.assumptions) + [Note(ASSUMPTIONS, id, values) for id, values in run.assumptions]
+    notes = list(found.config.assumptions) + [Assumption(id, **values) for id, values in run.assumptions]
     if run.profile:
-        notes.append(Note(ASSUMPTIONS, "profile", {"value": run.profile, "attention": settings.attention, "precision": run.precision}))
+        notes.append(Assumption("profile", value=run.profile, attention=settings.attention, precision=run.precision))
     if len(run.ranks) > 1:
-        notes.append(Note(ASSUMPTIONS, "worst_rank", {"value": worst.stage}))
-    notes.append(Note(ASSUMPTIONS, "allocated", {}))
-    missing = [Note(UNKNOWN, id, values) for id, values in run.unknown]
+        notes.append(Assumption("worst_rank", value=worst.stage))
+    notes.append(Assumption("allocated"))
+    missing = [Unknown(id, **values) for id, values in run.unknown]
     known = {id for id, _ in run.unknown}
     return {
         "model": found.name,
@@ -192,8 +182,8 @@ def _of_count(model, N, settings):
         "host_bytes": 0,
         "moved_per_step": {},
         "terms": [{"term": term, "formula": "distributed.persistent", "evidence": "estimate"} for term in states],
-        "assumptions": [Note(ASSUMPTIONS, "no_model", {})],
-        "unknown": [Note(UNKNOWN, id, values) for id, values in (("activations", {"detail": model}), ("loss", {}), ("gathered", {}), ("temporaries", {}))],
+        "assumptions": [Assumption("no_model")],
+        "unknown": [Unknown("activations", detail=model), Unknown("loss"), Unknown("gathered"), Unknown("temporaries")],
     }
 
 

@@ -130,14 +130,16 @@ def near_words(names, language):
 
 
 class Assumption:
-    """What was taken for granted, said beside the number."""
+    """What was taken for granted, said beside the number. WORDS: the sentences of its kind, by id."""
+
+    WORDS = ASSUMPTIONS
 
     def __init__(self, id, **values):
         self.id, self.values = id, values
 
     def said(self, language):
         counts = {key: number(value, 0) for key, value in self.values.items() if type(value) is int}
-        return say(ASSUMPTIONS[self.id], language, **{**self.values, **counts})
+        return say(self.WORDS[self.id], language, **{**self.values, **counts})
 
     def __repr__(self):
         return self.said("en")
@@ -269,7 +271,7 @@ def _family(config, outer, file, prefix, assumptions):
 
 def known_types():
     """Every model_type that has a rule."""
-    return sorted({*FAMILIES, *TEXT_FAMILY}, key=str.lower)
+    return sorted({*FAMILIES, *TEXT_FAMILY}, key=lambda name: (name.lower(), name))
 
 
 def _by_architecture(name):

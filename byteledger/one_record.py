@@ -14,6 +14,20 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 ABOUT = ("name", "checkpoint_buffers", "published_parameters", "published_seen", "counted_parameters", "repository", "note", "source")
 
 
+_ID = r"^([A-Za-z0-9][\w.-]*):"  # the key of a record, at the beginning of its first line
+
+
+class Named:
+    """A record as attributes, with its id, which the record itself does not hold; a key that it leaves out is None."""
+
+    def __init__(self, id, fields):
+        self.__dict__.update(fields)
+        self.id = id
+
+    def __getattr__(self, name):
+        return None
+
+
 class NoRecord(KeyError):
     """No record has the id, or it cannot be read. str() says so in words, in English; the ids nearest to it are named."""
 
@@ -23,15 +37,29 @@ class NoRecord(KeyError):
 
 def ids(file):
     """The ids of a file's records, in its order."""
-    return re.findall(r"^([A-Za-z0-9][\w.-]*):", (DATA / (file + ".yaml")).read_text(encoding="utf-8"), re.M)
+    return re.findall(_ID, (DATA / (file + ".yaml")).read_text(encoding="utf-8"), re.M)
+
+
+def config(model):
+    """The configuration in the fields of a model's record: all but those that say something about it."""
+    return {key: value for key, value in model.items() if key not in ABOUT}
+
+
+def records(file):
+    """{id: fields} of all records of a file, which is read once. Raises NoRecord."""
+    text = (DATA / (file + ".yaml")).read_text(encoding="utf-8")
+    return {id: _found(text, file, id) for id in re.findall(_ID, text, re.M)}
 
 
 def record(file, id):
     """The fields of one record as a dict. Raises NoRecord."""
-    text = (DATA / (file + ".yaml")).read_text(encoding="utf-8")
+    return _found((DATA / (file + ".yaml")).read_text(encoding="utf-8"), file, id)
+
+
+def _found(text, file, id):
     start = re.search(r"^%s:" % re.escape(id), text, re.M)
     if not start:
-        raise NoRecord("no %r in data/%s.yaml; %s" % (id, file, suggestion(id, ids(file))))
+        raise NoRecord("no %r in data/%s.yaml; %s" % (id, file, suggestion(id, re.findall(_ID, text, re.M))))
     end = re.compile(r"^[A-Za-z0-9]", re.M).search(text, start.end())
     value, _, faults = strict_yaml.load(text[start.start() : end.start() if end else len(text)])
     if faults or not isinstance(value, dict) or not isinstance(value.get(id), dict):

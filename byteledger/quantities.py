@@ -43,13 +43,7 @@ AXES = {
     **dict.fromkeys(rank_quantities.DEGREES),
 }
 
-_STATES = {
-    "b_w": "ledger:weights",
-    "b_g": "ledger:gradients",
-    "b_master": "ledger:master_weights",
-    "b_m": "ledger:first_moment",
-    "b_v": "ledger:second_moment",
-}
+_MODEL, _STATES = rank_quantities.MODEL, rank_quantities.STATES
 _N = {"N": "parameters:count"}
 _K = {key: _STATES[key] for key in ("b_master", "b_m", "b_v")}
 _SHARD = {"shards": "strategy:shards", "d": "distributed.shard_group"}
@@ -88,7 +82,6 @@ def _marketed(memory_gb):
     return units.from_gb(memory_gb)
 
 
-_MODEL = {"architecture": "model:architecture"}
 _B = {"b": "dtype:bytes"}
 _KV = {"S": "context", "B": "batch", **_B}
 

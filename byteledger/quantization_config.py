@@ -9,7 +9,6 @@ import re
 from . import hf_config, parameters, weight_formats
 from .hf_config import Refusal
 from .weight_formats_wording import ASSUMPTIONS
-from .wording import say
 
 METHODS = ("awq", "bitsandbytes", "compressed-tensors", "fp8", "gptq", "modelopt", "mxfp4")
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32"}
@@ -21,8 +20,7 @@ ONLY_EXPERTS = tuple(part for part in parameters.PARTS if part != "experts" and 
 class Assumption(hf_config.Assumption):
     """What was taken for granted in reading a quantization_config."""
 
-    def said(self, language):
-        return say(ASSUMPTIONS[self.id], language, **self.values)
+    WORDS = ASSUMPTIONS
 
 
 class Stored:

@@ -36,7 +36,7 @@ def find(given):
             raise hf_config.Refusal("", "", "argument", detail=str(error)) from error
         raise hf_config.Refusal("", "", "no_model", value=given, near=nearest(given, known)) from error
     place = "data/models.yaml " + given
-    config = hf_config.from_dict({key: value for key, value in record.items() if key not in one_record.ABOUT}, place)
+    config = hf_config.from_dict(one_record.config(record), place)
     counted = parameters.total(config.architecture)
     for key, expected in (("published_parameters", counted + record.get("checkpoint_buffers", 0)), ("counted_parameters", counted)):
         if record.get(key, expected) != expected:
@@ -273,7 +273,7 @@ def _width(text):
 
 def listed():
     """({id: name} of the catalogue, every model_type that has a rule)."""
-    return {id: one_record.record("models", id)["name"] for id in one_record.ids("models")}, hf_config.known_types()
+    return {id: record["name"] for id, record in one_record.records("models").items()}, hf_config.known_types()
 
 
 def listed_json(revision):

@@ -178,9 +178,8 @@ class _Run:
         format = self.scenario.base_format
         if format is None:
             return 2 * sum(tensor.size for tensor in tensors)
-        scales = [weight_formats.Scale(scale.bits, scale.per, scale.flat) for scale in format.scales]
         return sum(
-            weight_formats.tensor_bytes(tensor, format.bits, scales) if weight_formats.is_converted(tensor, format.keeps) else format.kept_bytes * tensor.size
+            weight_formats.tensor_bytes(tensor, format.bits, format.scales) if weight_formats.is_converted(tensor, format.keeps) else format.kept_bytes * tensor.size
             for tensor in tensors
         )
 

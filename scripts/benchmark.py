@@ -52,7 +52,7 @@ def reference():
 
 def evaluation(id):
     """A function that reads a model's configuration and computes its parameters and its KV cache."""
-    record = {key: value for key, value in one_record.record("models", id).items() if key not in one_record.ABOUT}
+    record = one_record.config(one_record.record("models", id))
 
     def run():
         architecture = hf_config.from_dict(record, id).architecture
@@ -63,8 +63,7 @@ def evaluation(id):
 
 def estimation(id, ledger, strategy, **settings):
     """A function that evaluates one training run of a model that has been read."""
-    record = {key: value for key, value in one_record.record("models", id).items() if key not in one_record.ABOUT}
-    architecture = hf_config.from_dict(record, id).architecture
+    architecture = hf_config.from_dict(one_record.config(one_record.record("models", id)), id).architecture
     scenario = estimate.scenario(ledger, strategy, **settings)
     return lambda: training.estimate(architecture, scenario)
 

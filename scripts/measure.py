@@ -43,8 +43,7 @@ def fields(config):
     """The config.json's fields of a case: its own, or those of a model of data/models.yaml."""
     if "model" not in config:
         return config
-    record = one_record.record("models", config["model"])
-    return {key: field for key, field in record.items() if key not in one_record.ABOUT}
+    return one_record.config(one_record.record("models", config["model"]))
 
 
 def measure(kind, config, settings):

@@ -5,7 +5,6 @@ import re
 import sys
 
 from .revision import revision
-from .scenario import SETTINGS
 
 
 class Version(argparse.Action):
@@ -38,7 +37,8 @@ def main(arguments=None):
     kv.add_argument("--dtype", choices=("bf16", "fp16", "fp8", "int8", "fp32"), default="bf16", help="format of the cache (default: bf16)")
     kv.add_argument("--budget", type=memory, metavar="SIZE", help="memory for the cache, as 40GB or 40GiB: tells the largest batch and context")
     kv.add_argument("--block", type=tokens, default=1, metavar="N", help="tokens to a page of a paging engine, for what it reserves (default: 1)")
-    add_settings(estimate)
+    if "estimate" in (sys.argv if arguments is None else arguments):
+        add_settings(estimate)  # some forty flags, for which the other commands need not wait
     check = commands.add_parser("check", help="checks all of data/ and tells every fault at once")
     check.add_argument("--data", help="the folder to check (default: data)")
     tables = commands.add_parser("tables", help="renders every table into tests/golden/*.csv")
@@ -52,6 +52,8 @@ def main(arguments=None):
 
 def add_settings(command):
     """What `estimate` takes: a model, records by id, and a flag for each setting of a scenario, under its own name."""
+    from .scenario import SETTINGS
+
     command.add_argument("model", metavar="MODEL|config.json|COUNT", help="an id of data/models.yaml, a config.json or its folder, or a bare count such as 70B")
     command.add_argument("--ledger", default="bf16-adamw", metavar="ID", help="bytes per parameter of each state: an id of data/ledgers.yaml (default: bf16-adamw)")
     command.add_argument("--strategy", default="ddp", metavar="ID", help="what is sharded: an id of data/strategies.yaml (default: ddp)")
@@ -89,6 +91,7 @@ def reshard(text):
 def run_estimate(given):
     """The estimate on standard output, or a refusal on standard error."""
     from . import estimate
+    from .scenario import SETTINGS
 
     settings = {name: getattr(given, name) for name in SETTINGS}
     return answer(

@@ -44,29 +44,43 @@ def adapters(architecture, r, target_modules):
     down_proj; c_attn, c_proj and c_fc in GPT-2; query_key_value in GPT-NeoX. A fused matrix has one pair. Raises
     ArgumentError for a name that no linear layer of the model has.
     """
-    r = count("r", r)
-    by_name = {}
-    for layer, times in architecture.layers:
-        for tensor in layer.tensors:
-            if is_linear(tensor):
-                by_name.setdefault(tensor.name[: -len(".weight")], []).append((tensor, times))
+    chosen = adapted(architecture, target_modules)
+    return [(adapter, times) for layer, times in architecture.layers for adapter in of_layer(layer, r, chosen)]
+
+
+def adapted(architecture, target_modules):
+    """names = linear layers of the model that target_modules stands for: our names of their matrices, for of_layer.
+
+    Raises ArgumentError for a name that no linear layer has, and where nothing is left to adapt.
+    """
+    linear = dict.fromkeys(_name(tensor) for layer, _ in architecture.layers for tensor in layer.tensors if is_linear(tensor))
     if target_modules == ALL_LINEAR:
-        chosen = set(by_name)
+        chosen = set(linear)
     else:
         chosen = set()
         for name in [target_modules] if isinstance(target_modules, str) else target_modules:
-            found = {name} & set(by_name) or set(NAMES.get(name, ())) & set(by_name)
+            found = {name} & linear.keys() or set(NAMES.get(name, ())) & linear.keys()
             if not found:
-                raise ArgumentError("target_modules", name, "this model's linear layers are %s; or all-linear" % ", ".join(by_name))
+                raise ArgumentError("target_modules", name, "this model's linear layers are %s; or all-linear" % ", ".join(linear))
             chosen |= found
-    pairs = []
-    for name, found in by_name.items():
-        for tensor, times in found if name in chosen else ():
-            d_out, d_in = tensor.shape
-            pairs += [(parameters.Tensor(name + ".lora_A.weight", (r, d_in), tensor.part), times), (parameters.Tensor(name + ".lora_B.weight", (d_out, r), tensor.part), times)]
-    if not pairs:
+    if not chosen:
         raise ArgumentError("target_modules", target_modules, "the model has no linear layer to adapt")
+    return chosen
+
+
+def of_layer(layer, r, chosen):
+    """n = r (d_in + d_out) for each matrix of one layer among the chosen names: [Tensor] of A [r, d_in] and B [d_out, r]."""
+    r, pairs = count("r", r), []
+    for tensor in layer.tensors:
+        if is_linear(tensor) and _name(tensor) in chosen:
+            d_out, d_in = tensor.shape
+            for side, shape in (("A", (r, d_in)), ("B", (d_out, r))):
+                pairs.append(parameters.Tensor("%s.lora_%s.weight" % (_name(tensor), side), shape, tensor.part))
     return pairs
+
+
+def _name(tensor):
+    return tensor.name.removesuffix(".weight")
 
 
 def trainable(architecture, r, target_modules):

@@ -109,6 +109,7 @@ class _Run:
             self.loss = "vocabulary_parallel"
             self.assume("vocabulary_parallel")
         self.optimizer = self._optimizer()
+        self.adapted = lora.adapted(architecture, s.lora_targets) if s.lora_rank else None
 
     def assume(self, id, **values):
         """Notes an assumption, once."""
@@ -230,13 +231,6 @@ def _stages(run):
     return stages
 
 
-class _OneLayer:
-    """As much of an Architecture as lora.adapters looks at."""
-
-    def __init__(self, layer):
-        self.layers = [(layer, 1)]
-
-
 def _rank(run, stage, layers, outside):
     """The Rank of one pipeline stage."""
     s, ledger, architecture = run.scenario, run.scenario.ledger, run.architecture
@@ -254,7 +248,7 @@ def _rank(run, stage, layers, outside):
     units, copies = [], 0
     for layer, times in layers:
         saved = recomputed = kept = 0
-        tensors = [tensor for tensor, _ in lora.adapters(_OneLayer(layer), s.lora_rank, s.lora_targets)] if s.lora_rank else layer.tensors
+        tensors = lora.of_layer(layer, s.lora_rank, run.adapted) if s.lora_rank else layer.tensors
         share, mine = run.share(tensors)
         optimized += [(tensor, times) for tensor in mine]
         trained.add(share, times)

@@ -155,6 +155,15 @@ def test_titan_sharding_difference():
     assert (states[0] - states[1]) / 2**30 == pytest.approx(15.2, rel=0.1)
 
 
+def test_adapters_of_layers_that_differ():
+    """A target that only some layers have: DeepSeek-V2-Lite's first layer is dense, the other 26 have a shared expert."""
+    from byteledger import lora, report
+
+    architecture = report.find("deepseek-v2-lite").config.architecture
+    share = run(architecture, "fp32-adamw", "ddp", lora_rank=8, lora_targets=("shared_expert.down_proj",)).worst.share
+    assert share.elements == lora.trainable(architecture, 8, "shared_expert.down_proj") == 26 * 8 * (2 * 1408 + 2048)
+
+
 @pytest.mark.parametrize(
     "strategy, given, name",
     [

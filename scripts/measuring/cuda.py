@@ -115,22 +115,6 @@ def measure(config, allocator=None, **settings):
 
 
 def _step(built, optim, ids, settings, device, leave=lambda phase: None):
-    """One step; leave(phase) is called at the end of each phase. The loss ends where the gradient of the logits is there."""
-
-    def after_head(module, inputs, logits):
-        leave("forward")
-        logits.register_hook(lambda gradient: leave("loss"))
-
-    watch = models.head(built).register_forward_hook(after_head)
+    """One step; leave(phase) is called at the end of each phase."""
     cast = torch.autocast(device, torch.bfloat16) if settings["precision"] == "autocast" else contextlib.nullcontext()
-    with cast:
-        out = built(input_ids=ids, labels=ids)
-    loss = out.loss
-    if not settings["keeps_logits"]:
-        del out
-    loss.backward()
-    watch.remove()
-    out = loss = None
-    leave("backward")
-    optim.step()
-    leave("optimizer")
+    models.step(built, optim, ids, settings["keeps_logits"], lambda ended, begun: leave(ended), cast)

@@ -85,35 +85,23 @@ def optimizer(parameters, settings):
 
 def step(built, optim, ids, settings, tracker=None):
     """One step; with a tracker it says which phase it is in. Gradients are freed at the end, as before the next step."""
+    if tracker is None:
+        models.step(built, optim, ids, settings["keeps_logits"])
+        return
 
     def enter(phase):
-        if tracker is not None:
-            tracker.phase = phase
+        tracker.phase = phase
 
-    def after_head(module, inputs, logits):
-        enter("loss")
-        logits.register_hook(lambda gradient: enter("backward"))
-
-    watch = models.head(built).register_forward_hook(after_head)
     group = built._get_fsdp_state()._fsdp_param_group
-    if tracker is not None:
-        reduce = group.post_backward
+    reduce = group.post_backward
 
-        def post_backward(*given):
-            enter("reduce")
-            return reduce(*given)
+    def post_backward(*given):
+        enter("reduce")
+        return reduce(*given)
 
-        group.post_backward = post_backward  # the tracker puts PyTorch's own back when it ends
+    group.post_backward = post_backward  # the tracker puts PyTorch's own back when it ends
     enter("forward")
-    out = built(input_ids=ids, labels=ids)
-    loss = out.loss
-    if not settings["keeps_logits"]:
-        del out
-    loss.backward()
-    watch.remove()
-    out = loss = None
-    enter("optimizer")
-    optim.step()
+    models.step(built, optim, ids, settings["keeps_logits"], lambda ended, begun: enter(begun or ended))
 
 
 def measure(config, **settings):

@@ -1,5 +1,6 @@
 """Models to measure: built from the fields of a config.json, with random weights, nothing downloaded."""
 
+import contextlib
 import os
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -39,6 +40,30 @@ def layers(built):
 def head(built):
     """The layer that gives the logits."""
     return built.get_output_embeddings()
+
+
+def step(built, optim, ids, keeps_logits, between=lambda ended, begun: None, context=contextlib.nullcontext()):
+    """One training step, forward in the context. between(ended, begun) is called where one phase goes over into the next.
+
+    Phases: forward, loss, backward, optimizer; None after the last. The loss ends where the gradient of the logits is there.
+    """
+
+    def after_head(module, inputs, logits):
+        between("forward", "loss")
+        logits.register_hook(lambda gradient: between("loss", "backward"))
+
+    watch = head(built).register_forward_hook(after_head)
+    with context:
+        out = built(input_ids=ids, labels=ids)
+    loss = out.loss
+    if not keeps_logits:
+        del out
+    loss.backward()
+    watch.remove()
+    out = loss = None
+    between("backward", "optimizer")
+    optim.step()
+    between("optimizer", None)
 
 
 def without_masks_from_values():

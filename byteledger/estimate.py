@@ -223,26 +223,26 @@ def text(result, language, revision):
     """The result as aligned lines: states, moments with the peak marked, runtime terms, device, assumptions, unknowns."""
     words = one_record.Words(language)
 
-    def size(n):
-        return ("?", "") if n is None else (amount(n, "GB") + " GB", amount(n, "GiB") + " GiB")
+    def row(name, n, aside=""):
+        return (name, "?", aside) if n is None else (name, amount(n, "GB") + " GB", amount(n, "GiB") + " GiB" + aside)
 
     scenario = result["scenario"]
     lines = ["%s%s" % (result["model"], " (%s)" % result["read_from"] if result["read_from"] else "")]
     lines.append("%s · %s · %s %s · %s %s × %s" % (scenario["ledger"], scenario["strategy"], number(scenario["ranks"], 0), words["estimate.ranks" if scenario["ranks"] > 1 else "estimate.rank"], words["estimate.micro_batch"], number(scenario["micro_batch"], 0), number(scenario["sequence"], 0)))
     rows = [(words["estimate.most"], "", "")]
-    rows += [("  " + words["estimate." + term],) + size(n) for term, n in result["per_rank"].items() if n or n is None]
+    rows += [row("  " + words["estimate." + term], n) for term, n in result["per_rank"].items() if n or n is None]
     rows.append(("", "", ""))
     rows.append((words["estimate.moments"], "", ""))
     peak = result["peak"]
     for moment, terms in result["moments"].items():
         mark = "  ← " + words["estimate.at_least" if peak["at_least"] else "estimate.peak"] if moment == peak["phase"] else ""
-        rows.append(("  " + words["estimate.moment." + moment],) + size(terms["total"])[:1] + (size(terms["total"])[1] + mark,))
+        rows.append(row("  " + words["estimate.moment." + moment], terms["total"], mark))
     for rank in result["ranks"]:
-        rows.append(("  %s %d" % (words["estimate.stage"], rank["stage"]),) + size(rank["peak"]["bytes"])[:1] + (size(rank["peak"]["bytes"])[1] + "  " + words["estimate.moment." + rank["peak"]["phase"]],))
+        rows.append(row("  %s %d" % (words["estimate.stage"], rank["stage"]), rank["peak"]["bytes"], "  " + words["estimate.moment." + rank["peak"]["phase"]]))
     if result["host_bytes"]:
-        rows.append((words["estimate.host"],) + size(result["host_bytes"]))
+        rows.append(row(words["estimate.host"], result["host_bytes"]))
     for what, n in result["moved_per_step"].items():
-        rows.append((words["estimate.moved." + what],) + size(n))
+        rows.append(row(words["estimate.moved." + what], n))
     rows.append(("", "", ""))
     rows.append((words["estimate.runtime"], "", ""))
     for term in result["runtime"]:
@@ -250,14 +250,12 @@ def text(result, language, revision):
     device = result["accelerator"]
     if device:
         rows.append(("", "", ""))
-        rows.append((device["name"],) + size(device["bytes"])[:1] + ("%s  %s" % (size(device["bytes"])[1], words["estimate.reported" if device["reported_by_driver"] else "estimate.marketed"]),))
+        rows.append(row(device["name"], device["bytes"], "  " + words["estimate.reported" if device["reported_by_driver"] else "estimate.marketed"]))
         rows.append(("  " + words["estimate.share"], number(100 * device["share"], 1) + " %", words["estimate.verdict." + device["verdict"]]))
-    first, second = max(report._width(row[0]) for row in rows), max(report._width(row[1]) for row in rows)
+    first, second = (max(report.width(cells[i]) for cells in rows) for i in range(2))
     lines.append("")
     for name, value, other in rows:
-        lines.append(("  " + name + " " * (first - report._width(name) + 2 + second - report._width(value)) + value + ("    " + other if other else "")).rstrip())
-    for heading, notes in (("report.assumptions", result["assumptions"]), ("estimate.unknown", result["unknown"])):
-        if notes:
-            lines += ["", words[heading]] + ["  - " + note.said(language) for note in notes]
-    return "\n".join(lines + ["", "%s %s" % (words["report.revision"], revision)])
+        lines.append((report.left_and_right(name, value, first, second) + ("    " + other if other else "")).rstrip())
+    sections = [("report.assumptions", result["assumptions"]), ("estimate.unknown", result["unknown"])]
+    return "\n".join(lines + report.closing(sections, words, language, revision))
 

@@ -247,23 +247,34 @@ def bracketed(name, aside, language):
 
 
 def _text(result, rows, notes, words, language, revision):
-    first, second, third, fourth = (max(_width(row[i]) for row in rows) for i in range(4))
+    first, second, third, fourth = (max(width(row[i]) for row in rows) for i in range(4))
     lines = ["%s  ·  %s" % (result["model"], result["read_from"]), ""]
     for row in rows:
         if row == RULE:
             lines.append("  " + "─" * (first + 2 + second))
             continue
         name, value, unit, beside = row
-        line = "  " + name + " " * (first - _width(name) + 2 + second - _width(value)) + value
-        line += " " + unit + " " * (third - _width(unit)) + "  " + (" " * (fourth - _width(beside)) + beside)
+        line = left_and_right(name, value, first, second)
+        line += " " + unit + " " * (third - width(unit)) + "  " + (" " * (fourth - width(beside)) + beside)
         lines.append(line.rstrip())
-    if notes:
-        lines += ["", words["report.assumptions"]]
-        lines += ["  - " + note.said(language) for note in notes]
-    return "\n".join(lines + ["", "%s %s" % (words["report.revision"], revision)])
+    return "\n".join(lines + closing([("report.assumptions", notes)], words, language, revision))
 
 
-def _width(text):
+def left_and_right(name, value, first, second):
+    """A line with a name on the left of a column `first` wide, and a value on the right of one `second` wide."""
+    return "  " + name + " " * (first - width(name) + 2 + second - width(value)) + value
+
+
+def closing(sections, words, language, revision):
+    """The last lines of a text: what is said beside the numbers, under its headings, and the revision."""
+    lines = []
+    for heading, notes in sections:
+        if notes:
+            lines += ["", words[heading]] + ["  - " + note.said(language) for note in notes]
+    return lines + ["", "%s %s" % (words["report.revision"], revision)]
+
+
+def width(text):
     """Columns that a text takes in a terminal: two for a wide character."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 

@@ -30,14 +30,15 @@ SETTINGS = {
     "optimizer_implementation": ("foreach", ("foreach", "for_loop", "fused")),
     "gradient_release": (False, "flag"),  # each gradient is applied and freed during backward
     "gradient_as_bucket_view": (False, "flag"),
+    "paged": (False, "flag"),  # bitsandbytes' paged optimizers: large moments leave the device between two updates
+    "fp8_copies": (0, (0, 1, 2)),  # of the linear weights, beside those in 16 bit; 2 where transposed ones are kept, too
     "offload": ("none", ("none", "optimizer", "parameters")),
     "lora_rank": (None, "count"),
     "lora_targets": (("q_proj", "v_proj"), "names"),  # or all-linear
     "gpus_per_node": (8, "count"),
     "reduce_bucket_size": (500_000_000, "count"),  # elements; DeepSpeed's defaults, see data/references.yaml deepspeed-config
     "stage3_max_live_parameters": (1_000_000_000, "count"),
-    "stage3_prefetch_bucket_size": (50_000_000, "count"),
-    "overlap_comm": (None, "flag"),  # None: DeepSpeed's default, true for stage 3 alone
+    "overlap_comm": (None, "flag"),  # stages 1 and 2: a second bucket; stage 3 has one in any case
     "initialization": ("meta", ("meta", "device")),  # device: each rank builds the whole model before it is sharded
 }  # fmt: skip
 

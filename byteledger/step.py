@@ -35,47 +35,83 @@ class Unit:
         self.recomputed, self.backward, self.times = recomputed, backward, times
 
 
-def dense_backward(saved, D, f, S, B, b, elements, heads_width, repeated_width, scores, materialized):
-    """M_i = max(saved + 2 b sbf + b D f, saved - 8 sbf + 3 b D f + 16 sbD + 4 sb, b l + 24 sbD + 4 sb): heights of a Llama-like layer's backward.
+def dense_backward(saved, D, f, n, b, elements):
+    """M_i = max(saved + 2 b n f + b D f, saved - 8 n f + 3 b D f + 16 n D, b l + 24 n D): heights of a Llama-like layer's backward.
 
     After the product of the gated MLP; in the norm before it, whose backward is in FP32; in the layer's first norm, when
-    all gradients of the layer's weights exist. With materialized scores also 12 a s^2 b + 8 sbD + 8 sb + 6 sbad + b (3 D f + D a d),
-    in the softmax. s = S, b = B of tokens; b bytes per element; heads_width a d; repeated_width that of V, a d once it is
-    repeated to all heads; scores a S^2 B.
-    Returns [(activations, weight gradients, temporaries)]. Source: measured, see tests/test_step.py.
+    all gradients of the layer's weights exist (in FP32 b l + 20 n D + 8 n). n = S B tokens, b bytes per element, l elements.
+    Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_observed.py.
     """
-    n = S * B
     heights = [(saved, b * D * f, 2 * b * n * f)]
     if b == 2:
-        heights.append((saved - 8 * n * f, 3 * b * D * f, 16 * n * D + 4 * n))
+        heights.append((saved - 8 * n * f, 3 * b * D * f, 16 * n * D))
     # In FP32 the norm needs no copy of its input.
-    heights.append((0, b * elements, 24 * n * D + 4 * n if b == 2 else 20 * n * D + 8 * n))
-    if materialized:
-        heights.append((8 * n * D + 8 * n + 4 * n * heads_width + 2 * n * repeated_width + 6 * scores, b * (3 * D * f + D * heads_width), 6 * scores))
+    heights.append((0, b * elements, 24 * n * D if b == 2 else 20 * n * D + 8 * n))
     return heights
 
 
+def attention_backward(kept, read, queries, keys_values, elements, b):
+    """M_i = kept + b (l - l_read) + b (2 n a d + 2 n k d): the height of a layer's backward in a fused attention.
+
+    kept: bytes of what the first norm, the norms of queries and keys and attention itself still hold. l_read: elements of the
+    weights that read the first norm's output, of those norms and of the first one, whose gradients are still to come. There are
+    the gradients of the output, n a d = queries, and of queries, keys and values, keys_values = 2 n k d. What a GPU's kernel
+    allocates inside is not in it. Returns (activations, weight gradients, temporaries). Source: derived, then measured, tests/test_observed.py.
+    """
+    return kept, b * (elements - read), b * (2 * queries + keys_values)
+
+
+def materialized_backward(D, f, n, b, queries, repeated, scores, normalized):
+    """M_i = 12 a s^2 b + 8 n D + 4 n + 3 b n a d + b (3 D f + D a d + D): the height of a layer's backward in the softmax of eager attention.
+
+    scores = a S^2 B elements: in BF16 their softmax in FP32 and its BF16 copy, and gradients of both; in FP32 two of 4 bytes and
+    two gradients, and 12 n D for 8. queries = n a d; repeated: those of keys and values once they are repeated to all heads;
+    normalized: bytes that a norm of queries and keys keeps. Returns (activations, weight gradients, temporaries). Source: as above.
+    """
+    held = (8 if b == 2 else 12) * n * D + 4 * n + b * (2 * queries + repeated) + normalized
+    saved, gradients = (6, 6) if b == 2 else (4, 8)
+    return held + saved * scores, b * (3 * D * f + D * queries // n + D), gradients * scores
+
+
+def normalized_backward(D, d, queries, keys, n, b, elements):
+    """M_i = max(b (l - D a d - D) + 10 n D + 24 n a d, b (l - D a d - D k d - d - D) + 10 n D + 24 n k d + 8 n a d + 4 n a) + 4 n: in QK norm.
+
+    The heights of a layer's backward in the norm of its queries and, before it, in that of its keys, BF16: as in a layer's first
+    norm, but queries = n a d or keys = n k d wide. Beside them stand the input that the projections read, 8 n D with its norm's,
+    and the gradient that was sent back to it so far, 2 n D; beside the keys' what the queries' norm keeps, and the queries'
+    gradient. In FP32 16 n D for 10, 12 n a d for 8. Returns [(activations, weight gradients, temporaries)].
+    Source: derived, then measured, tests/test_observed.py.
+    """
+    kept, waiting = (10 * n * D, 8) if b == 2 else (16 * n * D, 12)
+    a_d, k_d = queries // n, keys // n
+    return [
+        (kept + 4 * n, b * (elements - D * a_d - D), 24 * queries),
+        (kept + 4 * n + waiting * queries + 4 * queries // d, b * (elements - D * a_d - D * k_d - d - D), 24 * keys),
+    ]
+
+
 def routed_backward(saved, D, f, rows, tokens, b, elements, expert_elements):
-    """M_i = max(saved - 2 b rows f - b rows D + b E_n, b l + 24 sbD + 4 sb): heights of an expert layer's backward, grouped_mm.
+    """M_i = max(saved - 2 b rows f - b rows D - 8 rows + b E_n, b l + 24 sbD): heights of an expert layer's backward, grouped_mm.
 
     rows: tokens times experts per token; E_n elements of the experts. In the gradient of gate and up, all gradients of
-    the experts' weights exist; what the product was made of is gone, its gradient of 2 f rows and that of the input are
-    there. Then as in dense_backward. Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_step.py.
+    the experts' weights exist; what the product was made of is gone, and the order that rows go back in; its gradient of 2 f
+    rows and that of the input are there. Then as in dense_backward. Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_observed.py.
     """
-    gone = 4 * b * rows * f + b * rows * D
-    return [(saved - gone, b * expert_elements, 2 * b * rows * f + b * rows * D), (0, b * elements, 24 * tokens * D + 4 * tokens)]
+    gone = 4 * b * rows * f + b * rows * D + 8 * rows
+    return [(saved - gone, b * expert_elements, 2 * b * rows * f + b * rows * D), (0, b * elements, 24 * tokens * D)]
 
 
 def gpt2_backward(saved, D, f, n, b, elements, scores, materialized):
-    """M_i = max(saved + b D f + 2 b n f, b l + 3 b n D): heights of the backward of GPT-2's block, without dropout.
+    """M_i = max(saved + b D f + 2 b n f, b l + 2 b n D): heights of the backward of GPT-2's block, without dropout.
 
-    In the written-out GELU; at the first norm. With materialized scores also in the softmax, where the MLP's activations
-    are gone, its weights' gradients and that of the output projection exist, and two matrices of scores are written.
-    Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_step.py.
+    In the written-out GELU; at the first norm, between the gradient that it gets and the one that it gives. With materialized
+    scores also in the softmax, where what the MLP, its norm and the output projection had kept is gone, the gradients of
+    their weights exist, the values' gradient is there, and two matrices of scores are written.
+    Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_observed.py.
     """
-    heights = [(saved, b * D * f, 2 * b * n * f), (0, b * elements, 3 * b * n * D)]
+    heights = [(saved, b * D * f, 2 * b * n * f), (0, b * elements, 2 * b * n * D)]
     if materialized:
-        heights.append((saved - 5 * b * n * f - 2 * b * n * D, b * (2 * D * f + D * D), 2 * b * scores + b * n * D))
+        heights.append((saved - 5 * b * n * f - 3 * b * n * D, b * (2 * D * f + D * D), 2 * b * scores + b * n * D))
     return heights
 
 
@@ -83,9 +119,10 @@ class Step:
     """A training step as one rank goes through it; its methods give the moments.
 
     units: the Units of the rank, from the input on. weights, master, optimizer: bytes at rest. b_g, r: bytes per element of
-    a kept gradient and of one in reduction. root: the Unit of what is no layer. head: bytes of the gradient of the output
-    head (of the embedding that it is tied to), there through all of backward; 0 where this rank has none or it is frozen.
-    embedding: bytes of the gradient of the embedding; tied: it is added to that of the head. gathers: none, layer, model, or
+    a kept gradient and of one in reduction. root: the Unit of what is no layer. head: bytes of the gradients of the output
+    head (of the embedding that it is tied to) and of the final norm, there through all of backward; 0 where this rank has none or
+    they are frozen. embedding: bytes of the gradient of the embedding; tied: it is added to that of the head. positions: bytes of
+    the gradient of learned positions. gathers: none, layer, model, or
     a whole number of ranks that weights are spread over after forward. live: bytes of gathered weights that stay, whatever
     layer is at work (DeepSpeed's limit); None: as gathers says. reduces: True where a gradient leaves as soon as its layer
     is done. accumulated: True where gradients of an earlier micro-batch, or a buffer for
@@ -98,14 +135,14 @@ class Step:
     """
 
     def __init__(
-        self, units, root, weights, master, optimizer, b_g, r, head, embedding, tied, gathers, reduces, outside, fixed, loss, dx, update,
+        self, units, root, weights, master, optimizer, b_g, r, head, embedding, positions, tied, gathers, reduces, outside, fixed, loss, dx, update,
         accumulated=False, waiting=0, weight_copies=0, buffers=0, bucket=0, initial=None, live=None,
     ):  # fmt: skip
         if gathers not in GATHERS and not (isinstance(gathers, int) and gathers > 0):
             raise ArgumentError("gathers", gathers, "must be one of %s or a number of ranks" % ", ".join(GATHERS))
         self.units, self.root, self.weights, self.master, self.optimizer = units, root, weights, master, optimizer
         self.b_g, self.r, self.head, self.gathers, self.reduces = b_g, r, head, gathers, reduces
-        self.embedding, self.tied = embedding, tied
+        self.embedding, self.positions, self.tied = embedding, positions, tied
         self.outside, self.fixed, self.dx, self.update_temporaries = outside, fixed, dx, update
         self.loss_kept, self.loss_logits, self.loss_forward, self.loss_backward = loss
         self.accumulated, self.waiting, self.weight_copies = accumulated, waiting, weight_copies
@@ -128,7 +165,10 @@ class Step:
         return moment
 
     def _gathered(self, unit, coming, up_to):
-        """Bytes of gathered weights while `unit` is at work, `coming` is on its way and `up_to` bytes lie at or before it."""
+        """Bytes of gathered weights while `unit` is at work, `coming` is on its way and `up_to` bytes lie at or before it.
+
+        Spread over a number of ranks: so are all layers up to the one at work, which gave its part up when it was gathered.
+        """
         if self.live is not None:
             return self.live
         if self.gathers == "none":
@@ -136,7 +176,7 @@ class Step:
         if self.gathers == "model":
             return self.root.gathered + up_to
         gathered = self.root.gathered + (unit.gathered if unit else 0) + (coming.gathered if coming else 0)
-        return gathered if self.gathers == "layer" else gathered - (-up_to // self.gathers)
+        return gathered if self.gathers == "layer" else gathered - (-(up_to - (unit.gathered if unit else 0)) // self.gathers)
 
     def _places(self):
         """A _Place for each end of a row of equal layers, from the input on."""
@@ -181,7 +221,8 @@ class Step:
         """M_loss = rest + c R + c l_last (model: c sum l_i) + sum of saved + outside + kept, logits and backward of the loss.
 
         Where the loss goes backward: every layer's activations are there, and the logits several times. Or, if that is more,
-        its forward, when without a reshard the buffer of the last layer's gather still stands besides.
+        its forward, when without a reshard the buffer of the last layer's gather still stands besides. Weights spread over a
+        number of ranks: or where the root is gathered again for backward, M_loss = rest + 2 c R + (c sum l_i + c R) / ranks + saved + kept + logits.
         """
         last = self.units[-1] if self.units else None
         gathered = self._gathered(None, last, self.gathered)
@@ -195,6 +236,10 @@ class Step:
         if forward > self.loss_backward:
             moment["loss"] += self.loss_forward - self.loss_backward
             moment["gathered"] += forward - self.loss_forward
+        if self.live is None and isinstance(self.gathers, int):
+            spread = -(-(self.gathered + self.root.gathered) // self.gathers)
+            again = {**moment, "gathered": 2 * self.root.gathered + spread, "loss": self.loss_kept + self.loss_logits}
+            moment = max(moment, again, key=_total)
         return moment
 
     def backward(self):
@@ -231,12 +276,12 @@ class Step:
         )
 
     def embedding_backward(self):
-        """M_embedding = rest + c R + b_g sum of s_i + r l_0 + head + embedding (tied: twice) + logits: after the first layer.
+        """M_embedding = rest + c R + b_g sum of s_i + r l_0 + head + embedding (tied: twice) + positions + logits: after the first layer.
 
         The gradient of the embedding beside that of the head; a tied table adds them up in a third tensor.
         """
         first = self.units[0] if self.units else None
-        tables = self.head + self.embedding * (2 if self.tied and self.head else 1)
+        tables = self.head + self.positions + self.embedding * (2 if self.tied and self.head else 1)
         return self._rest(
             gathered=self._gathered(None, None, 0),
             gradients=0 if self.accumulated else self.b_g * self.kept,

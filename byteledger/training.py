@@ -10,11 +10,23 @@ import math
 from . import activation_profiles, collectives, lora, loss, offload, optimizers, parallel, sharding, weight_formats
 from .arguments import ArgumentError
 from .parameters import Tensor
-from .step import Step, Unit, dense_backward, gpt2_backward, peak, routed_backward
+from .step import Step, Unit, attention_backward, dense_backward, gpt2_backward, materialized_backward, normalized_backward, peak, routed_backward
 
 FSDP1, FSDP2, DDP, DEEPSPEED, MEGATRON = "PyTorch FSDP", "PyTorch FSDP2", "PyTorch DistributedDataParallel", "DeepSpeed", "Megatron-LM"
 PYTORCH = (FSDP1, FSDP2, DDP)
+LINEAR = ("attention", "mlp", "experts", "shared_experts")  # parts whose matrices an FP8 recipe converts
 THROUGH_BACKWARD = ("rotary", "mask", "positions")  # what is no layer's, and is there until the first layer's backward is done
+# Settings that only some runs read: name -> (whether this one does, which do).
+READ_BY = {
+    "reshard_after_forward": (lambda run: run.by_rows and run.framework == FSDP2, "FSDP2 reads it"),
+    "gradient_as_bucket_view": (lambda run: run.framework == DDP, "DistributedDataParallel reads it"),
+    "reduce_bucket_size": (lambda run: run.stage in (1, 2, 3), "DeepSpeed's stages 1 to 3 read it"),
+    "overlap_comm": (lambda run: run.stage in (1, 2), "DeepSpeed's stages 1 and 2 get a second bucket by it"),
+    "stage3_max_live_parameters": (lambda run: run.stage == 3, "DeepSpeed's stage 3 reads it"),
+    "lora_targets": (lambda run: run.scenario.lora_rank, "a run with adapters reads it: give lora_rank"),
+    "loss_chunks": (lambda run: run.scenario.loss == "chunked", "the chunked loss reads it: give loss chunked"),
+    "gpus_per_node": (lambda run: run.scenario.offload != "none" or run.scenario.paged, "what is held in host memory is counted by it: give offload or paged"),
+}
 # The moments of AdamW that PyTorch keeps in a plain format; quantized ones have an update of their own.
 PLAIN_MOMENTS = (2, 4)
 
@@ -72,8 +84,8 @@ class _Share:
 class _Run:
     """What follows from a scenario for every layer alike."""
 
-    def __init__(self, architecture, scenario):
-        self.architecture, self.scenario = architecture, scenario
+    def __init__(self, architecture, scenario, rank):
+        self.architecture, self.scenario, self.rank = architecture, scenario, rank
         self.assumptions, self.unknown = [], []
         s, ledger, strategy = scenario, scenario.ledger, scenario.strategy
         if strategy.shards is None:
@@ -96,6 +108,9 @@ class _Run:
         if self.precision == "autocast" and self.by_rows:
             raise ArgumentError("precision", self.precision, "FSDP casts what it gathers; give bf16")
         self.c = 4 if self.precision == "fp32" else 2
+        for name, (reads, whose) in READ_BY.items():
+            if name in s.stated and not reads(self):
+                raise ArgumentError(name, getattr(s, name), "changes nothing here: it is a setting %s" % ("that is " + whose if whose.startswith("of ") else "of " + whose))
         if self.by_rows and self.b_w == 4 and self.c == 2:
             self.assume("mixed_shards")
         if not self.b_g:
@@ -109,6 +124,8 @@ class _Run:
             self.loss = "vocabulary_parallel"
             self.assume("vocabulary_parallel")
         self.optimizer = self._optimizer()
+        self._check_copies()
+        self.pages = 0
         self.adapted = lora.adapted(architecture, s.lora_targets) if s.lora_rank else None
 
     def assume(self, id, **values):
@@ -148,6 +165,20 @@ class _Run:
         self.assume("optimizer_by_tensor", value=s.optimizer)
         return s.optimizer
 
+    def _check_copies(self):
+        """Refuses paged moments and FP8 copies where they have no model."""
+        s, ledger = self.scenario, self.scenario.ledger
+        if s.fp8_copies and (self.precision != "bf16" or s.lora_rank):
+            raise ArgumentError("fp8_copies", s.fp8_copies, "they stand beside 16-bit weights that are trained; here is %s" % ("a frozen base" if s.lora_rank else self.precision))
+        if not s.paged:
+            return
+        if self.shards or self.split or s.pp > 1:
+            raise ArgumentError("paged", True, "bitsandbytes pages whole tensors of an unsharded model; a sharded one has no model")
+        if self.optimizer not in (None, "adamw_8bit") or (self.optimizer is None and ledger.first_moment != 4):
+            raise ArgumentError("paged", True, "bitsandbytes pages FP32 or 8-bit moments: give a ledger with FP32 moments, or optimizer adamw_8bit")
+        if s.offload != "none":
+            raise ArgumentError("offload", s.offload, "what is offloaded is not paged: give one of the two")
+
     def share(self, tensors):
         """The _Share of a list of tensors, and the tensors as one rank's optimizer sees them."""
         share, mine = _Share(), []
@@ -158,10 +189,12 @@ class _Run:
             share.elements += elements
             share.tensors += 1
             if self.by_rows:
-                stored = sharding.fsdp2_storage(tensor.shape, d) if elements == tensor.size else -(-elements // d)
-                kept = held = stored
-                if elements != tensor.size:
+                if elements == tensor.size:
+                    stored, held = sharding.fsdp2_storage(tensor.shape, d), sharding.fsdp2_held(tensor.shape, d, self.rank % d)
+                else:
+                    stored = held = -(-elements // d)
                     self.assume("even_split")
+                kept = stored
             else:
                 part = -(-elements // d) if self.stage == 3 else elements / d
                 stored, kept, held = (part if group in self.shards else elements for group in ("weights", "gradients", "optimizer"))
@@ -169,7 +202,7 @@ class _Run:
             share.kept += 0 if s.gradient_release else kept
             share.held += held
             share.largest = max(share.largest, held)
-            if self.optimizer:
+            if self.optimizer or s.paged:
                 rows = -(-tensor.shape[0] // d) if self.by_rows else tensor.shape[0]
                 mine.append(Tensor(tensor.name, (rows,) + tensor.shape[1:], tensor.part))
         return share, mine
@@ -184,7 +217,7 @@ class _Run:
             for tensor in tensors
         )
 
-    def heights(self, layer, saved, share):
+    def heights(self, layer, saved, share, parts):
         """The heights of a layer's backward, or None where they have no model."""
         s = self.scenario
         if self.profile == "gpt2" and self.c == 2 and self.precision == "bf16" and not s.dropout and not s.lora_rank:
@@ -192,18 +225,28 @@ class _Run:
             return gpt2_backward(saved, self.architecture.hidden_size, layer.mlp.intermediate_size, self.tokens, self.c, share.elements, scores, s.attention == "eager")
         if self.profile not in ("llama", "qwen3") or self.precision == "autocast":
             return None
+        D, n, f, mixer = self.architecture.hidden_size, self.tokens, layer.mlp.intermediate_size, layer.mixer
+        a, k, d = mixer.num_attention_heads, mixer.num_key_value_heads, mixer.head_dim
+        # The norms' statistics are 4 bytes for each head and token, after those of the layer's two norms.
+        normalized = parts["query_key_norm"] + parts["statistics"] - 8 * n if "query_key_norm" in parts else 0
         if layer.mlp.kind == "experts" and s.experts == "grouped_mm" and s.attention == "sdpa" and self.c == 2 and not s.lora_rank:
             routed = sum(tensor.size for tensor in layer.tensors if tensor.part == "experts")
-            rows = self.tokens * layer.mlp.num_experts_per_tok
-            return routed_backward(saved, self.architecture.hidden_size, layer.mlp.intermediate_size, rows, self.tokens, self.c, share.elements, routed)
-        if layer.mlp.kind != "gated":
+            found = routed_backward(saved, D, f, n * layer.mlp.num_experts_per_tok, n, self.c, share.elements, routed)
+        elif layer.mlp.kind == "gated":
+            found = dense_backward(saved, D, f, n, self.c, share.elements)
+        else:
             return None
-        a, d, f = layer.mixer.num_attention_heads, layer.mixer.head_dim, layer.mlp.intermediate_size
-        found = dense_backward(
-            saved, self.architecture.hidden_size, f, self.sequence, s.micro_batch, self.c, share.elements,
-            a * d, d if layer.mixer.num_key_value_heads == s.micro_batch == 1 else a * d,
-            a * self.sequence**2 * s.micro_batch, s.attention == "eager",
-        )  # fmt: skip
+        if s.attention == "sdpa":
+            later = ("input_norm", "query_key_value", "attention_output", "log_sum_exp", "seeds", "mask")
+            read = sum(tensor.size for tensor in layer.tensors if tensor.part in ("attention", "biases") and not tensor.name.startswith("o_proj"))
+            read += D + (2 * d if normalized else 0)
+            kept = sum(parts.get(part, 0) for part in later) + normalized + 4 * n
+            found.append(attention_backward(kept, read, n * a * d, 2 * n * k * d, share.elements, self.c))
+        else:
+            repeated = n * d if k == s.micro_batch == 1 else n * a * d
+            found.append(materialized_backward(D, f, n, self.c, n * a * d, repeated, a * self.sequence**2 * s.micro_batch, normalized))
+        if normalized:
+            found += normalized_backward(D, d, n * a * d, n * k * d, n, self.c, share.elements)
         if s.lora_rank:  # a frozen matrix has no gradient; those of all adapters are the most there can be
             return [(activations, self.c * share.elements, temporaries) for activations, _, temporaries in found]
         return found
@@ -260,25 +303,32 @@ def _rank(run, stage, layers, outside):
         if run.profile:
             parts = activation_profiles.saved(layer, D, run.profile, s.attention, run.precision, B, S, s.dropout, s.tp, s.sequence_parallel, s.experts, s.etp)
             copies += times * parts.pop("weight_copies", 0)
+            if s.fp8_copies:
+                linear = [tensor for tensor in layer.tensors if tensor.part in LINEAR and len(tensor.shape) > 1]
+                elements = int(sum(parallel.tensor_parallel(tensor, s.tp, s.ep, s.etp) if run.split else tensor.size for tensor in linear))
+                copies += times * optimizers.fp8_copies(elements, s.fp8_copies == 2)
+                run.assume("fp8_copies", value=s.fp8_copies)
             saved = kept = sum(parts.values())
             if s.checkpointing == "full":
                 kept = activation_profiles.checkpointed(B, S, D, run.precision)
-                # In FP32 the layer's first norm keeps the very tensor that the checkpoint does.
-                recomputed = 0 if run.precision == "fp32" else saved
+                # A LayerNorm, and an RMSNorm in FP32, keeps the very tensor that the checkpoint does.
+                recomputed = 0 if run.precision == "fp32" or run.profile == "gpt2" else saved
             elif s.checkpointing == "selective":
                 kept = saved - parts.get("scores", 0)
         reduced = run.degree * share.stored if run.by_rows else share.elements
-        units.append(Unit(gathered + run.c * (reduced - share.elements), run.c * share.elements, reduced, share.kept, kept, recomputed, run.heights(layer, saved, share) if run.profile else [(0, 0, 0)], times))
+        units.append(Unit(gathered + run.c * (reduced - share.elements), run.c * share.elements, reduced, share.kept, kept, recomputed, run.heights(layer, saved, share, parts) if run.profile else [(0, 0, 0)], times))
     states = _states(run, trained, optimized, base)
     head = 0
     if last and not s.lora_rank:
-        head = run.c * sum(tensor.size for tensor in outside if tensor.part == ("embedding" if architecture.tied else "output_head")) // s.tp
+        head = run.c * _size(outside, "embedding" if architecture.tied else "output_head") // s.tp + run.c * _size(outside, "norms")
     through, between, head_copy = _outside(run, first, last)
     saved_all = sum(unit.saved * unit.times for unit in units)
     in_flight = parallel.in_flight(s.pp, stage, s.micro_batches, s.virtual_pp) if s.pp > 1 else 1
     gathers = "none" if "weights" not in run.shards else run.scenario.strategy.gathers
     if run.by_rows and "reshard_after_forward" in s.stated:
-        gathers = {True: "layer", False: "model"}.get(s.reshard_after_forward, s.reshard_after_forward)
+        gathers = {True: "layer", False: "model"}[s.reshard_after_forward] if isinstance(s.reshard_after_forward, bool) else s.reshard_after_forward
+        if gathers not in ("layer", "model"):
+            run.assume("spread_root")
     live = bucket = buffers = 0
     if run.stage == 3:
         live = math.ceil(sharding.deepspeed_live_parameters(trained.elements, run.c, s.stage3_max_live_parameters))
@@ -291,16 +341,18 @@ def _rank(run, stage, layers, outside):
         buffers = math.ceil(run.b_g * trained.elements)
         run.assume("ddp_buckets")
     root_reduced = run.degree * root.stored if run.by_rows else root.elements
-    table = 0 if s.lora_rank else run.c * sum(tensor.size for tensor in outside if tensor.part == "embedding") // s.tp
+    table, positions = (0, 0) if s.lora_rank else (run.c * _size(outside, "embedding") // s.tp, run.c * _size(outside, "position_embedding"))
     rope = 4 * max((layer.mixer.head_dim for layer, _ in layers), default=0) if run.profile in ("llama", "qwen3") else 0
     step = Step(
         units,
         Unit(root_gathered + run.c * (root_reduced - root.elements), run.c * root.elements, root_reduced, root.kept, 0, 0, []),
         *states[:3],
-        run.b_g,
+        # Under CPUOffloadPolicy a reduced gradient goes to the host at once.
+        0 if run.by_rows and s.offload == "parameters" else run.b_g,
         max(run.b_g, run.c),
         head,
         table if first else 0,
+        positions if first else 0,
         architecture.tied,
         gathers,
         run.by_rows,
@@ -318,6 +370,10 @@ def _rank(run, stage, layers, outside):
         live=live if run.stage == 3 else None,
     )
     return Rank(stage, step, trained)
+
+
+def _size(tensors, part):
+    return sum(tensor.size for tensor in tensors if tensor.part == part)
 
 
 def _states(run, trained, optimized, base):
@@ -355,8 +411,12 @@ def _states(run, trained, optimized, base):
     if ledger.master_weights and run.b_g == 2 and run.framework in PYTORCH:
         update += optimizers.fp32_gradient_copy(1) * held
         run.assume("fp32_gradient_copy")
+    if s.paged:
+        run.pages = optimizers.paged(optimized, 8 if run.optimizer else 32)
+        moments, update = moments - run.pages, update + run.pages
+        run.assume("paged")
     if s.gradient_release:
-        update = 0
+        update = run.pages
         run.assume("gradient_release")
     if s.offload == "none":
         return weights, master, moments, math.ceil(update)
@@ -394,11 +454,13 @@ def _loss(run):
 def _host(run, ranks):
     """Bytes of host memory on one node that offload takes; refuses what has no model."""
     s = run.scenario
-    if s.offload == "none":
+    if s.offload == "none" and not s.paged:
         return 0
     per_node = min(s.gpus_per_node, s.world)
     if s.world % per_node:
         raise ArgumentError("gpus_per_node", s.gpus_per_node, "must divide the %d ranks of the job" % s.world)
+    if s.paged:
+        return run.pages * per_node
     if run.by_rows:
         if s.offload != "parameters":
             raise ArgumentError("offload", s.offload, "FSDP2's CPUOffloadPolicy moves weights, gradients and optimizer together: give parameters")
@@ -430,12 +492,13 @@ def _moved(run, rank):
     return {"data_parallel": math.ceil(collectives.per_step(M_w, M_g, tuple(sorted(run.shards)), run.degree, keeps))}
 
 
-def estimate(architecture, scenario):
+def estimate(architecture, scenario, rank=0):
     """M_peak,rank = max over the moments of a step: the Estimate of a run, a Rank for every pipeline stage.
 
+    rank: which of the ranks that share a state under FSDP2; the first one never holds less than another.
     Raises ArgumentError for a setting that has no model. Source: see step, and the modules that it puts together.
     """
-    run = _Run(architecture, scenario)
+    run = _Run(architecture, scenario, rank)
     if scenario.lora_rank:
         if run.split:
             raise ArgumentError("lora_rank", scenario.lora_rank, "adapters under tensor or expert parallelism have no model")

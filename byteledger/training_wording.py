@@ -34,8 +34,8 @@ ASSUMPTIONS = {
         "The tied table is on the first and on the last pipeline stage.",
     ),
     "deepspeed_buckets": (
-        "DeepSpeed 第 3 阶段：归约桶 {value} 个元素常驻，聚合后的权重最多留 {live} 个元素（stage3_max_live_parameters）。",
-        "DeepSpeed stage 3: a reduce bucket of {value} elements is permanent, and up to {live} elements stay gathered (stage3_max_live_parameters).",
+        "DeepSpeed 第 3 阶段：归约桶 {value} 个元素常驻，聚合后的权重（含预取的）最多留 {live} 个元素（stage3_max_live_parameters）。",
+        "DeepSpeed stage 3: a reduce bucket of {value} elements is permanent, and up to {live} elements stay gathered, prefetched ones among them (stage3_max_live_parameters).",
     ),
     "deepspeed_bucket": (
         "DeepSpeed：反向时另有 {value} 个元素的归约桶。",
@@ -61,6 +61,18 @@ ASSUMPTIONS = {
         "主机内存按 DeepSpeed 自己的估算函数计（缓冲系数 1.5）。",
         "Host memory is what DeepSpeed's own estimator prints, with its buffer factor of 1.5.",
     ),
+    "paged": (
+        "分页优化器：不少于 100,000 个元素的矩平时在主机内存，更新时才在设备上；显存够用时它们其实会留在设备上。",
+        "A paged optimizer: moments of 100,000 elements and more are in host memory, and on the device for the update alone; where the device has room they stay there.",
+    ),
+    "fp8_copies": (
+        "FP8：线性层权重在 16 位之外另加 {value} 份 1 B 的副本；激活仍按 16 位计，FP8 实际保存得少些。",
+        "FP8: {value} copies of 1 B an element are added to the 16-bit weights of the linear layers; activations are still taken at 16 bit, of which FP8 keeps fewer.",
+    ),
+    "spread_root": (
+        "reshard_after_forward 是 rank 数：嵌入、输出头所在的根单元也按此设置，反向之前重新聚合。",
+        "reshard_after_forward is a number of ranks: the root unit, embedding and head, is given the same, and is gathered again for backward.",
+    ),
     "lora_activations": (
         "冻结基座的激活按全量训练计：适配器要用各层输入，梯度仍穿过每一层。这是工程估算。",
         "Activations over a frozen base are taken as in full training: adapters need the inputs, and gradients pass through every layer. An engineering estimate.",
@@ -85,6 +97,30 @@ ASSUMPTIONS = {
         "峰值是张量占用的字节（allocated）；运行时各项另列，不在其中。",
         "The peak is what tensors take (allocated); the runtime terms stand apart and are not in it.",
     ),
+}
+
+# The terms of a moment that an assumption bears on; what is in no list bears on all of them.
+BEARS_ON = {
+    "mixed_shards": ("weights", "gradients", "master", "gathered", "in_flight"),
+    "gradients_temporary": ("gradients", "in_flight"),
+    "megatron_profile": ("activations",),
+    "vocabulary_parallel": ("loss",),
+    "optimizer_by_tensor": ("optimizer",),
+    "even_split": ("weights", "gradients", "master", "optimizer"),
+    "tied_on_both_ends": ("weights", "gradients", "master", "optimizer"),
+    "deepspeed_buckets": ("gathered", "buffers"),
+    "deepspeed_bucket": ("in_flight",),
+    "ddp_buckets": ("buffers",),
+    "fp32_gradient_copy": ("temporaries",),
+    "gradient_release": ("gradients", "temporaries"),
+    "fsdp_offload": ("weights", "gradients", "master", "optimizer"),
+    "deepspeed_offload": (),
+    "paged": ("optimizer", "temporaries"),
+    "fp8_copies": ("weight_copies", "activations"),
+    "lora_activations": ("activations",),
+    "accumulated": ("gradients",),
+    "profile": ("activations",),
+    "spread_root": ("gathered",),
 }
 
 UNKNOWN = {

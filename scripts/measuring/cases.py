@@ -99,6 +99,14 @@ SMALL = {
     "llama-one-layer-pair": _fsdp2(llama(4096, 2, 32, 32, 11008, 32000), 8, 1024, **FULL),
     "mistral-w8": _fsdp2(llama(2048, 4, 16, 4, 7168, 32768, model_type="mistral", sliding_window=None), 8, 1024, **FULL),
     "mistral-w64-bf16": _fsdp2(llama(4096, 3, 32, 8, 14336, 32000, model_type="mistral", sliding_window=None), 64, 512, **BF16),
+    # attention wider than the residual stream, so that its own backward is the highest
+    "llama-fp32-eager": _fsdp2(llama(1024, 4, 16, 8, 2816, 2048), 8, 1024, precision="fp32", **EAGER),
+    "llama-wide-heads": _fsdp2(llama(1024, 4, 32, 16, 512, 2048, head_dim=128), 8, 1024),
+    "qwen3-wide-heads": _fsdp2(llama(1024, 4, 32, 32, 512, 2048, head_dim=128, model_type="qwen3"), 8, 1024),
+    "qwen3-wide-heads-full": _fsdp2(llama(1024, 4, 32, 4, 512, 2048, head_dim=128, model_type="qwen3"), 64, 2048, **FULL),
+    "qwen3-wide-heads-fp32": _fsdp2(llama(1024, 4, 32, 8, 512, 2048, head_dim=128, model_type="qwen3"), 8, 1024, precision="fp32"),
+    "qwen3-wide-heads-fp32-kv32": _fsdp2(llama(1024, 4, 32, 32, 512, 2048, head_dim=128, model_type="qwen3"), 8, 1024, precision="fp32", **FULL),
+    "qwen3-wide-heads-fp32-kv1": _fsdp2(llama(1024, 4, 32, 1, 512, 2048, head_dim=128, model_type="qwen3"), 8, 1024, precision="fp32", **FULL),
     # other families
     "qwen2-tied-w8": _fsdp2(qwen2(896, 6, 14, 2, 4864, 151936, tie=True), 8, 1024, **FULL),
     "qwen2-tied-w64-keep": _fsdp2(qwen2(896, 6, 14, 2, 4864, 4096, tie=True), 64, 512, **KEEP),

@@ -90,7 +90,7 @@ ASSUMPTIONS = {
 UNKNOWN = {
     "activations": ("激活值：这种结构没有建模（{detail}）", "activations: no model of this block ({detail})"),
     "loss": ("损失与 logits：激活值没有建模时不计", "loss and logits: not counted where activations have no model"),
-    "backward": ("反向中某一层的临时量：{value} 的实现没有建模，因此峰值只是下界", "temporaries within a layer's backward: no model for the {value} implementation, so the peak is a floor"),
+    "backward": ("反向中某一层的临时量：{value} 的实现没有建模，因此峰值只是下限", "temporaries within a layer's backward: no model for the {value} implementation, so the peak is a floor"),
     "optimizer_temporaries": ("优化器更新时的临时量：{value} 没有建模", "temporaries of the optimizer's update: no model for {value}"),
     "fragmentation": ("分配器的碎片（reserved 减 allocated）：取决于分配历史，须实测", "fragmentation, reserved less allocated: depends on the history of allocations; measure it"),
     "gathered": ("聚合出的权重与通信缓冲区：只凭参数量不知道一层有多大", "gathered weights and communication buffers: a count alone does not tell the size of a layer"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from . import hf_config, observation_checks, parameters, quantities, scenario, strict_yaml, tables, training
+from . import hf_config, observation_checks, observed, parameters, quantities, scenario, strict_yaml, tables, training
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .one_record import Named
@@ -64,6 +64,8 @@ _RECORDS = {}  # (file, id): the fields as they were read, and the record of the
 _CONFIGS = {}  # a model's record, and what it says as a configuration
 _RUNS = {}  # the records behind a run, and its estimate
 _FITTING = {}  # a model's record that gives what was published and what was counted
+_PUBLISHED = {}  # a published measurement and the records behind it, and the bytes that the estimator gives
+_COMPARED = {}  # an observation and the records behind it, and its comparisons
 _HOLDING = {}  # an observation that nothing is wrong with, and the record of its model
 
 
@@ -77,6 +79,7 @@ class Catalog:
         for file in FILES:
             setattr(self, file, Records(file, records[file]))
         self._read, self._texts, self._positions = records, texts, positions
+        self._comparisons = None
 
     def read(self, file):
         """The records of a file as they were read: the very same object for a file that did not change."""
@@ -106,6 +109,50 @@ class Catalog:
             given = scenario.Scenario(Named(record.ledger, dict(behind[2])), Named(record.strategy, dict(behind[3])), **record.settings)
             kept = _RUNS[id] = behind, training.estimate(self.architecture(record.model), given)
         return kept[1]
+
+    def published_estimate(self, id):
+        """Bytes that the estimator gives for a record of published_measurements.yaml. Raises ArgumentError, as a formula would."""
+        record = self.published_measurements[id]
+        value, _ = self._of_run(record.run, record)
+        return value - self._of_run(record.less, record)[0] if record.less else value
+
+    def published_floor(self, id):
+        """Whether that estimate is a floor."""
+        record = self.published_measurements[id]
+        return self._of_run(record.run, record)[1]
+
+    def _of_run(self, run, record):
+        formats = self.weight_formats[run.base_format] if run.base_format else None
+        behind = run, record.compared, record.stage, self.models[run.model], self.ledgers[run.ledger], self.strategies[run.strategy], formats
+        kept = _PUBLISHED.get(repr((run, record.compared, record.stage)))
+        if kept is None or any(a is not b for a, b in zip(kept[0][3:], behind[3:])):
+            given = scenario.Scenario(
+                Named(run.ledger, dict(behind[4])), Named(run.strategy, dict(behind[5])), formats and Named(run.base_format, dict(formats)), **run.settings
+            )
+            try:
+                architecture = hf_config.from_dict({**behind[3].config(), **run.fields}, "data/models.yaml " + run.model).architecture
+            except hf_config.Refusal as refusal:
+                raise ArgumentError("fields", run.model, str(refusal)) from refusal
+            kept = _PUBLISHED[repr((run, record.compared, record.stage))] = behind, observed.of_run(training.estimate(architecture, given), record.compared, record.stage)
+        return kept[1]
+
+    @property
+    def comparisons(self):
+        """{OBSERVATION.KIND: observed.Comparison} of all observations, the largest difference first."""
+        if self._comparisons is None:
+            found = []
+            for id, record in self.observations.items():
+                behind = record, self.models.get(record.model), self.read("ledgers"), self.read("strategies")
+                kept = _COMPARED.get(id)
+                if kept is None or any(a is not b for a, b in zip(kept[0], behind)):
+                    kept = _COMPARED[id] = behind, observed.comparisons(id, record, self.models, self.ledgers, self.strategies)
+                found += kept[1]
+            self._comparisons = Records("observations", observed.together(found, self.comparison_groups, self.differences))
+        return self._comparisons
+
+    def spread(self, group):
+        """The observed.Spread of a group's comparisons."""
+        return observed.Spread([one for one in self.comparisons.values() if one.group == group])
 
     def source(self, file, id):
         """(line, YAML) of a record."""
@@ -331,6 +378,19 @@ def _cross(catalog, positions, left_out):
                     report("observations", id, (key,) if key else (), finding, cure)
                 if not found:
                     _HOLDING[id] = behind
+    for id, measurement in catalog.published_measurements.items():
+        for part in ("run", "less"):
+            run = getattr(measurement, part)
+            for key, to in (("model", "models"), ("ledger", "ledgers"), ("strategy", "strategies"), ("base_format", "weight_formats")):
+                if run and getattr(run, key):
+                    refers("published_measurements", id, (part, key), getattr(run, key), to)
+        can_be("published_measurements", id, partial(catalog.published_estimate, id))
+    if not left_out and not faults:
+        for id, record in catalog.differences.items():
+            explained = [one for one in catalog.comparisons.values() if observed.explains(record, one)]
+            for number, pattern in enumerate(record.explains):
+                if not any(observed.fnmatchcase(one.id, pattern) and one.difference != 0 for one in explained):
+                    report("differences", id, ("explains", number), "%r explains no difference of at most %s %%" % (pattern, record.within_percent), "correct it, or remove it: what it explained is gone")
     for id, figure in catalog.figures.items():
         if (figure.quantity is None) == (figure.tex is None):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")

@@ -14,7 +14,7 @@ from .one_record import Named
 from .printed import amount, number
 from .scenario import SETTINGS, Scenario
 from .step import TERMS
-from .training_wording import ASSUMPTIONS, UNKNOWN
+from .training_wording import ASSUMPTIONS, BEARS_ON, UNKNOWN
 
 # What each term of a moment is computed by, and the page that derives it.
 FORMULAS = {
@@ -30,8 +30,13 @@ FORMULAS = {
     "loss": "loss.peak",
     "temporaries": "step.backward",
 }
-# Confirmed by PyTorch's own accounting: the blocks under FSDP2 and on one device; all else is an engineering estimate.
-MEASURED_PROFILES = ("llama", "qwen3")
+STATES = ("weights", "gradients", "master", "optimizer")
+SAVED = ("activations", "loss", "weight_copies")
+# What observations hold to PyTorch's own accounting: states, unless a model is cut into pieces; what the blocks of Hugging Face
+# keep; and all moments of a step under FSDP2 with these ledgers. All else is an engineering estimate.
+MEASURED_STATES = (training.DDP, training.FSDP2, training.DEEPSPEED)
+MEASURED_PROFILES = ("llama", "qwen3", "gpt2")
+MEASURED_LEDGERS = ("fp32-adamw", "bf16-pure-adamw")
 SAFE_SHARE = 0.8  # Fujii et al. 2024: no run whose estimate stayed under 80 % of the device ran out of memory
 
 
@@ -125,7 +130,7 @@ def _of_model(found, settings):
         "ranks": _ranks(run, known),
         "host_bytes": run.host_bytes,
         "moved_per_step": run.moved,
-        "terms": _terms(settings, run, worst),
+        "terms": _terms(settings, run, worst, notes),
         "assumptions": notes,
         "unknown": missing,
     }
@@ -149,10 +154,26 @@ def _ranks(run, known):
     ]
 
 
-def _terms(settings, run, worst):
-    """Each term with its formula and evidence tag."""
-    confirmed = run.profile in MEASURED_PROFILES and settings.strategy.framework == training.FSDP2 and not settings.lora_rank and settings.tp == settings.pp == 1
-    return [{"term": term, "formula": FORMULAS[term], "evidence": "measured" if confirmed else "estimate"} for term, n in worst.most().items() if n]
+def _terms(settings, run, worst, notes):
+    """Each term with its formula, its evidence tag, and the numbers of the notes that bear on it, counted from 1."""
+    return [
+        {
+            "term": term, "formula": FORMULAS[term], "evidence": "measured" if _is_measured(term, settings, run) else "estimate",
+            "assumptions": [number for number, note in enumerate(notes, 1) if term in BEARS_ON.get(note.id, ())],
+        }
+        for term, n in worst.most().items() if n
+    ]  # fmt: skip
+
+
+def _is_measured(term, settings, run):
+    """Whether observations of this kind of run, on unseen shapes too, gave the term to the byte or nearly so."""
+    if settings.lora_rank or settings.tp > 1 or settings.pp > 1 or settings.ep > 1 or settings.offload != "none":
+        return False
+    if term in STATES:
+        return settings.strategy.framework in MEASURED_STATES and not settings.paged
+    if term in SAVED:
+        return run.profile in MEASURED_PROFILES and settings.loss == "fp32" and not settings.fp8_copies
+    return run.profile in MEASURED_PROFILES and settings.strategy.framework == training.FSDP2 and settings.ledger.id in MEASURED_LEDGERS
 
 
 def _of_count(model, N, settings):
@@ -181,7 +202,7 @@ def _of_count(model, N, settings):
         "ranks": [],
         "host_bytes": 0,
         "moved_per_step": {},
-        "terms": [{"term": term, "formula": "distributed.persistent", "evidence": "estimate"} for term in states],
+        "terms": [{"term": term, "formula": "distributed.persistent", "evidence": "estimate", "assumptions": [1]} for term in states],
         "assumptions": [Assumption("no_model")],
         "unknown": [Unknown("activations", detail=model), Unknown("loss"), Unknown("gathered"), Unknown("temporaries")],
     }
@@ -208,6 +229,14 @@ def _fits(device, result):
 # --- how it is said
 
 
+def _stands_on(term, words):
+    """What a term stands on: its evidence tag, its formula, and the notes below that bear on it."""
+    if term is None:
+        return ""
+    notes = "".join("[%d]" % number for number in term["assumptions"])
+    return "%s · %s%s" % (words["estimate.tag." + term["evidence"]], term["formula"], " " + notes if notes else "")
+
+
 def as_json(result, language, revision):
     """The result as JSON, its notes in words."""
     said = {
@@ -230,7 +259,8 @@ def text(result, language, revision):
     lines = ["%s%s" % (result["model"], " (%s)" % result["read_from"] if result["read_from"] else "")]
     lines.append("%s · %s · %s %s · %s %s × %s" % (scenario["ledger"], scenario["strategy"], number(scenario["ranks"], 0), words["estimate.ranks" if scenario["ranks"] > 1 else "estimate.rank"], words["estimate.micro_batch"], number(scenario["micro_batch"], 0), number(scenario["sequence"], 0)))
     rows = [(words["estimate.most"], "", "")]
-    rows += [row("  " + words["estimate." + term], n) for term, n in result["per_rank"].items() if n or n is None]
+    of = {term["term"]: term for term in result["terms"]}
+    rows += [row("  " + words["estimate." + term], n, "  " + _stands_on(of.get(term), words)) for term, n in result["per_rank"].items() if n or n is None]
     rows.append(("", "", ""))
     rows.append((words["estimate.moments"], "", ""))
     peak = result["peak"]
@@ -257,5 +287,5 @@ def text(result, language, revision):
     for name, value, other in rows:
         lines.append((report.left_and_right(name, value, first, second) + ("    " + other if other else "")).rstrip())
     sections = [("report.assumptions", result["assumptions"]), ("estimate.unknown", result["unknown"])]
-    return "\n".join(lines + report.closing(sections, words, language, revision))
+    return "\n".join(lines + report.closing(sections, words, language, revision, numbered=True))
 

@@ -10,7 +10,7 @@ from . import quantities, tables
 from .records import FILES
 
 UNITS = {
-    "bytes": "bytes", "exact bytes": "bytes", "bytes per parameter": "bytes/parameter", "bytes per element": "bytes/element", "multiple": "ratio", "percent": "percent", "count": "count",
+    "bytes": "bytes", "exact bytes": "bytes", "bytes per parameter": "bytes/parameter", "bytes per element": "bytes/element", "multiple": "ratio", "percent": "percent", "signed percent": "percent", "fine percent": "percent", "count": "count",
     **{unit: unit for unit in tables.FIELD_UNITS.values()},
 }  # fmt: skip
 LANGUAGES = ("zh", "en")

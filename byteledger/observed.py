@@ -3,13 +3,17 @@
 ratio = estimate / measured. No formula reads an observation: what differs is explained, or stands.
 """
 
-from . import activation_profiles, loss, optimizers, sharding, training
+from fnmatch import fnmatchcase
+
+from . import activation_profiles, hf_config, loss, optimizers, sharding, training
 from .arguments import ArgumentError
 from .one_record import Named
 from .scenario import Scenario
 
-# What is compared, in the order of the page.
-CLASSES = ("peak", "between_steps", "states", "temporaries", "activations", "loss", "shards")
+# What is compared of an observation.
+KINDS = ("peak", "between_steps", "states", "temporaries", "activations", "loss_kept", "loss_backward", "shards", "device_peak")
+# Dense blocks of Llama's kind: RMSNorm, gated MLP, rotary embedding, grouped queries.
+DENSE = ("llama", "mistral", "qwen2", "qwen3")
 
 # Precision of a case -> (ledger of its states, bytes of what the optimizer updates).
 PRECISIONS = {
@@ -28,37 +32,110 @@ IMPLEMENTATIONS = {"default": "for_loop"}  # PyTorch's choice on a CPU
 
 
 class Comparison:
-    """measured and estimated: bytes, estimated None where there is no model. moments: (measured, estimated) of a step, or None."""
+    """An estimate beside what was measured, in bytes; estimated is None where there is no model.
 
-    __slots__ = ("kind", "measured", "estimated", "moments")
+    observation: the id of its record. kind: one of KINDS. moments: (measured, estimated) of a training step, or None. dense: of
+    a Llama-like model. group, cause: ids that together() gives it.
+    """
 
     def __init__(self, kind, measured, estimated, moments=None):
         self.kind, self.measured, self.estimated, self.moments = kind, measured, estimated, moments
+        self.observation = self.group = self.cause = None
+        self.dense = self.held_out = False
 
     @property
-    def ratio(self):
-        """r = estimated / measured; None without an estimate, or where nothing was measured to be there."""
-        return self.estimated / self.measured if self.measured and self.estimated is not None else None
+    def id(self):
+        """The name by which causes speak of it."""
+        return "%s.%s" % (self.observation, self.kind)
 
     @property
     def difference(self):
         """estimated - measured, in bytes; None where there is no estimate."""
         return None if self.estimated is None else self.estimated - self.measured
 
+    @property
+    def percent(self):
+        """100 (estimated / measured - 1); 0 where both are nought, None without an estimate."""
+        if self.estimated is None:
+            return None
+        return 100 * self.difference / self.measured if self.difference else 0
 
-def comparisons(record, architecture, ledgers, strategies):
-    """The Comparisons of an Observation. architecture: of its configuration, None for the loss alone. Raises ArgumentError."""
-    return {"fsdp2": _fsdp2, "states": _states, "saved": _saved, "shards": _shards}[record.measured](record, architecture, ledgers, strategies)
+    @property
+    def size(self):
+        """By what comparisons are sorted: the largest difference first, those without an estimate before all."""
+        return float("inf") if self.percent is None else abs(self.percent)
+
+
+def comparisons(id, record, models, ledgers, strategies):
+    """The Comparisons of an Observation. models, ledgers, strategies: records by id. Raises ArgumentError, hf_config.Refusal."""
+    architecture = None
+    if record.settings.get("of") != "loss":
+        architecture = hf_config.from_dict(record.fields(models), "data/observations.yaml " + id).architecture
+    compare = {"fsdp2": _fsdp2, "states": _states, "saved": _saved, "shards": _shards, "cuda": _cuda}[record.measured]
+    found = compare(record, architecture, ledgers, strategies)
+    for one in found:
+        one.observation, one.held_out = id, record.held_out
+        one.dense = architecture is not None and architecture.model_type in DENSE
+    return found
+
+
+def together(found, groups, differences):
+    """{id: Comparison} in the order of the largest difference, each with its group and cause. groups, differences: records by id."""
+    for one in found:
+        one.group = next((id for id, group in groups.items() if _belongs(one, group)), None)
+        one.cause = next((id for id, record in differences.items() if one.difference and explains(record, one)), None)
+        if one.estimated is None:
+            one.cause = next((id for id, record in differences.items() if explains(record, one)), None)
+    return {one.id: one for one in sorted(found, key=lambda one: (-one.size, one.id))}
+
+
+def explains(record, one):
+    """Whether a record of differences.yaml speaks of a Comparison, and the difference is not larger than it explains."""
+    within = one.percent is None or abs(one.percent) <= record.within_percent
+    return within and any(fnmatchcase(one.id, pattern) for pattern in record.explains)
+
+
+def _belongs(one, group):
+    return one.kind in group.kinds and one.held_out == group.held_out and group.dense in (None, one.dense)
+
+
+def of_run(estimate, compared, stage):
+    """M = M_peak,rank, or M_states = weights + gradients + master weights + optimizer states: bytes of a rank of a training.Estimate.
+
+    Returns (M, whether it is a floor: a term of that moment has no model). Raises ArgumentError where the activations have none.
+    """
+    rank = estimate.worst if stage is None else estimate.ranks[stage]
+    if compared == "states":
+        return sum(rank.moments["optimizer"][term] for term in ("weights", "gradients", "master", "optimizer")), False
+    missing = {id for id, _ in estimate.unknown}
+    if "activations" in missing:
+        raise ArgumentError("run", estimate.profile, "the activations of this block have no model, so its peak has none")
+    return rank.peak, "backward" in missing
+
+
+class Spread:
+    """Of a group of comparisons: how many, how many to the byte, with the moment right, and how far off they are, in per cent."""
+
+    def __init__(self, found):
+        sizes = sorted(one.size for one in found if one.estimated is not None)
+        self.number = len(found)
+        self.exact = sum(one.difference == 0 for one in found)
+        staged = [one.moments for one in found if one.moments]
+        self.moment_right = sum(a == b for a, b in staged) if staged else None
+        self.median = (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) / 2 if sizes else None
+        self.largest = sizes[-1] if sizes else None
 
 
 def run(record, architecture, ledgers, strategies):
-    """The training.Estimate of what an fsdp2 observation measured."""
+    """The training.Estimate of the step that an fsdp2 or a cuda observation measured."""
     settings = record.settings
+    strategy = "fsdp2" if record.measured == "fsdp2" else "ddp"  # on one device nothing is sharded
     ledger, _ = PRECISIONS[settings["precision"]]
     given = {name: value for name, value in settings.items() if name not in OF_THE_MEASUREMENT}
     if settings["precision"] == "fp32":
         given["precision"] = "fp32"
-    return training.estimate(architecture, Scenario(Named(ledger, dict(ledgers[ledger])), Named("fsdp2", dict(strategies["fsdp2"])), **given), settings["rank"])
+    scenario = Scenario(Named(ledger, dict(ledgers[ledger])), Named(strategy, dict(strategies[strategy])), **given)
+    return training.estimate(architecture, scenario, settings.get("rank", 0))
 
 
 def _fsdp2(record, architecture, ledgers, strategies):
@@ -98,8 +175,8 @@ def _saved(record, architecture, ledgers, strategies):
     if settings["of"] == "loss":
         given = B, S, record.config["vocab_size"], "fp32", 2 if precision == "bf16" else 4
         return [
-            Comparison("loss", record.bytes["saved"], loss.saved(*given)),
-            Comparison("loss", record.bytes["backward"], loss.saved(*given) + loss.backward(*given)),
+            Comparison("loss_kept", record.bytes["saved"], loss.saved(*given)),
+            Comparison("loss_backward", record.bytes["backward"], loss.saved(*given) + loss.backward(*given)),
         ]
     profile, D = activation_profiles.of(architecture.model_type), architecture.hidden_size
     dropout = max(record.config.get(key, 0.0) for key in ("resid_pdrop", "attn_pdrop", "embd_pdrop"))
@@ -132,3 +209,10 @@ def _shards(record, architecture, ledgers, strategies):
         estimated = 2 * b * kept + 2 * b * moments + optimizers.STEP * states
         found.append(Comparison("shards", sum(size for kind, size in measured.items() if kind in STATES or kind.startswith("optimizer.")), estimated))
     return [max(found, key=lambda one: abs(one.difference))]
+
+
+def _cuda(record, architecture, ledgers, strategies):
+    """On one device: the estimate is of what is asked for, before the allocator rounds blocks up."""
+    measured = max(record.requested, key=record.requested.get)
+    rank = run(record, architecture, ledgers, strategies).worst
+    return [Comparison("device_peak", record.requested[measured], rank.peak, (measured, rank.phase))]

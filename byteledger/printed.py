@@ -47,12 +47,16 @@ def bare(value, kind, unit=None):
         return number(value, 2)
     if kind == "percent":
         return number(value, 1 if not 0 < value < 1 else 1 - _decimal(value).adjusted())  # 0.06 %, not 0.1 or 0
+    if kind in ("signed percent", "fine percent"):  # two digits that count: 12.3, 0.0041
+        magnitude = abs(_decimal(value))
+        text = number(value, 1 if magnitude >= 1 or not magnitude else 1 - magnitude.adjusted())
+        return "+" + text if kind == "signed percent" and value > 0 else text
     return number(value, 0)
 
 
 def unit_of(kind, unit=None):
     """The unit as it is printed."""
-    return {"bytes": unit or "GB", "bytes per parameter": "B/parameter", "bytes per element": "B/element", "exact bytes": "B", "multiple": "×", "percent": "%", "MiB": "MiB", "GiB": "GiB", "GB/s": "GB/s"}.get(kind, "")
+    return {"bytes": unit or "GB", "bytes per parameter": "B/parameter", "bytes per element": "B/element", "exact bytes": "B", "multiple": "×", "percent": "%", "signed percent": "%", "fine percent": "%", "MiB": "MiB", "GiB": "GiB", "GB/s": "GB/s"}.get(kind, "")
 
 
 def phrase(value, kind, unit=None):

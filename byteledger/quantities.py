@@ -37,6 +37,10 @@ AXES = {
     "adapters": "adapters",
     "recipe": "recipes",
     "run": "runs",
+    "comparison": "comparisons",  # of estimates with observations
+    "comparison_group": "comparison_groups",
+    "difference": "differences",
+    "published_measurement": "published_measurements",
     "context": None,  # tokens of one sequence
     "batch": None,  # sequences
     "budget_bytes": None,
@@ -184,9 +188,15 @@ def _run_term(term):
     return most
 
 
+def _published(M_run):
+    """M_run = M_peak,rank or M_states of the run, less those of another run where the source tells a difference: bytes on one rank."""
+    return M_run
+
+
 _RUN = {"estimate": "run:estimate"}
 
 QUANTITIES = {
+    "observed.published": Quantity(_published, {"M_run": "published_measurement:estimate"}, "bytes"),
     "step.states": Quantity(_run_states, _RUN, "bytes"),
     "step.forward": Quantity(_moment("forward", step.Step.forward.__doc__), _RUN, "bytes"),
     "step.loss": Quantity(_moment("loss", step.Step.loss.__doc__), _RUN, "bytes"),
@@ -380,7 +390,8 @@ def _selected_argument(catalog, source, selection):
     if isinstance(record, int):
         return record, None
     if field == "estimate":
-        return catalog.run(selection[axis]), (AXES[axis], selection[axis])
+        estimate = catalog.run if axis == "run" else catalog.published_estimate
+        return estimate(selection[axis]), (AXES[axis], selection[axis])
     if "." in field:  # a field of the record that this one names: recipe:ledger.weights
         inner, _, field = field.partition(".")
         named = getattr(record, inner)

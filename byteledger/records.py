@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from .activation_profiles import ATTENTION, PRECISIONS, PROFILES
 from .loss import POLICIES
+from .observed import KINDS
 from .one_record import ABOUT
 from .optimizers import OPTIMIZERS
 from .parameters import PARTS
@@ -334,7 +335,7 @@ class Table(Record):
 
     title: Bilingual
     note: Bilingual | None = None
-    rows: dict[str, list[Id | int] | Literal["all"]]
+    rows: dict[str, list[Id | int] | dict[Literal["group"], Id] | Literal["all"]]  # {group: ID}: the comparisons of a group
     across: dict[str, list[Id | int]] = {}
     fixed: dict[str, Id | int] = {}
     columns: list[ColumnId | Column]
@@ -382,6 +383,51 @@ class Observation(Record):
         return self.config if self.model is None else models[self.model].config()
 
 
+class ComparisonGroup(Record):
+    """Comparisons of estimates and observations that are summed up together, in the order of the page."""
+
+    name: Bilingual
+    kinds: list[Literal[KINDS]]
+    dense: bool | None = None  # of Llama-like dense models only, or of all others only
+    held_out: bool = False
+    within_percent: Annotated[int | float, Field(ge=0)]  # no difference is larger
+
+
+class Difference(Record):
+    """Why estimates differ from observations."""
+
+    name: Bilingual
+    what: Bilingual
+    explains: list[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._*?-]+$")]]  # OBSERVATION.KIND, with * and ?
+    within_percent: Annotated[int | float, Field(gt=0)]  # a larger difference is not explained by it
+
+
+class MeasuredRun(Record):
+    """A run that somebody measured, as far as it was told: a model, or one with some fields changed, and settings of a scenario."""
+
+    model: Id
+    fields: dict[str, int | float | bool | str | None] = {}
+    ledger: Id
+    strategy: Id
+    base_format: Id | None = None
+    settings: dict[str, int | float | bool | str] = {}
+
+
+class PublishedMeasurement(Record):
+    """What somebody else measured and published, and the run that the estimator takes for it."""
+
+    name: Bilingual
+    measured: Annotated[int | float, Field(gt=0)]
+    unit: Literal["B", "GB", "GiB"]
+    compared: Literal["peak", "states"] = "peak"  # the highest rank's peak, or what it holds between two steps with its gradients
+    stage: Annotated[int, Field(ge=0)] | None = None  # of a pipeline, where its log tells of one; else the highest
+    run: MeasuredRun
+    less: MeasuredRun | None = None  # the difference of two runs
+    locator: Text
+    unsaid: Bilingual  # what the source leaves open
+    source: list[Id]
+
+
 class Change(Record):
     """A change of the data: what, why, and which published figures moved, as golden.Change words them."""
 
@@ -397,6 +443,8 @@ FILES = {
     "changes": Change,
     "chapters": Chapter,
     "claims": Claim,
+    "comparison_groups": ComparisonGroup,
+    "differences": Difference,
     "dtypes": Dtype,
     "figures": Figure,
     "formulas": Formula,
@@ -407,6 +455,7 @@ FILES = {
     "observations": Observation,
     "optimizers": Optimizer,
     "parameters": Parameters,
+    "published_measurements": PublishedMeasurement,
     "recipes": Recipe,
     "references": Reference,
     "runs": Run,

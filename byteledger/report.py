@@ -265,12 +265,16 @@ def left_and_right(name, value, first, second):
     return "  " + name + " " * (first - width(name) + 2 + second - width(value)) + value
 
 
-def closing(sections, words, language, revision):
-    """The last lines of a text: what is said beside the numbers, under its headings, and the revision."""
+def closing(sections, words, language, revision, numbered=False):
+    """The last lines of a text: what is said beside the numbers, under its headings, and the revision.
+
+    numbered: the lines above refer to the notes of the first section by number.
+    """
     lines = []
     for heading, notes in sections:
         if notes:
-            lines += ["", words[heading]] + ["  - " + note.said(language) for note in notes]
+            marks = ["[%d]" % i for i in range(1, len(notes) + 1)] if numbered and heading == sections[0][0] else ["-"] * len(notes)
+            lines += ["", words[heading]] + ["  %s %s" % (mark, note.said(language)) for mark, note in zip(marks, notes)]
     return lines + ["", "%s %s" % (words["report.revision"], revision)]
 
 

@@ -26,7 +26,7 @@ SETTINGS = {
     "loss": ("fp32", ("fp32", "chunked", "fused", "vocabulary_parallel")),
     "loss_chunks": (8, "count"),
     "keeps_logits": (True, "flag"),  # the output object, and with it the logits, lives through backward
-    "optimizer": (None, ("adamw", "adamw_amsgrad", "adamw_8bit", "adamw_4bit", "adafactor", "sgd", "sgd_momentum", "lion", "muon")),
+    "optimizer": (None, ("adamw", "adamw_amsgrad", "adamw_8bit", "adamw_8bit_embedding_32bit", "adamw_8bit_torchao", "adamw_4bit", "adafactor", "sgd", "sgd_momentum", "lion", "muon")),
     "optimizer_implementation": ("foreach", ("foreach", "for_loop", "fused")),
     "gradient_release": (False, "flag"),  # each gradient is applied and freed during backward
     "gradient_as_bucket_view": (False, "flag"),

@@ -308,7 +308,10 @@ class Step:
 
     def moments(self):
         """{moment: {term: bytes}} of those that are modelled, in the order of a step."""
-        found = {"forward": self.forward(), "loss": self.loss(), "backward": self.backward(), "reduce": self.reduce(), "optimizer": self.update()}
+        loss = {"loss": self.loss()}
+        if not self.loss_kept + self.loss_backward + self.loss_logits:  # a pipeline stage without one: forward just ends
+            loss = {"forward": max(self.forward(), loss["loss"], key=_total)}
+        found = {"forward": self.forward(), **loss, "backward": self.backward(), "reduce": self.reduce(), "optimizer": self.update()}
         if self.initial is not None:
             found = {"initialization": {"weights": self.initial}, **found}
         return found

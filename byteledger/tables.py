@@ -7,7 +7,7 @@ record ("parameters:reading"). `across` repeats each quantity that depends on it
 from collections import OrderedDict
 from itertools import product
 
-from . import distributed, quantities
+from . import distributed, quantities, units
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .printed import number
@@ -22,6 +22,11 @@ DERIVED = {
     ("strategy", "per_rank"): "bytes per rank as a formula",
     ("figure", "figure"): "the figure itself",
     ("run", "phase"): "the moment of a step in which the peak stands",
+    ("published_measurement", "printed"): "the measured value in the unit of its source",
+    ("published_measurement", "floor"): "whether a term of the estimate has no model",
+    ("published_measurement", "percent"): "how far the estimate is from it",
+    **{("comparison_group", field): "of the comparisons in the group" for field in ("number", "exact", "moment_right", "median", "largest")},
+    ("comparison", "moment"): "the moment in which the peak was measured, and the estimated one where it is another",
     ("model", "layers"): "how many layers the family's rule makes",
     ("model", "vocabulary"): "rows of the embedding",
     ("model", "heads"): "heads / KV heads x head size, or what stands in their place",
@@ -34,6 +39,16 @@ STATES = ("weights", "gradients", "master_weights", "first_moment", "second_mome
 BYTES_PER_PARAMETER = {("state", "bytes"), ("state", "in_ledger")} | {("ledger", state) for state in STATES}
 
 
+# The kinds of numbers that comparisons hold.
+COMPARED = {
+    ("comparison", "measured"): "exact bytes",
+    ("comparison", "estimated"): "exact bytes",
+    ("comparison", "difference"): "exact bytes",
+    **{("comparison_group", field): "count" for field in ("number", "exact", "moment_right")},
+    **dict.fromkeys([("comparison", "percent"), ("published_measurement", "percent")], "signed percent"),
+    **{("comparison_group", field): "fine percent" for field in ("median", "largest", "within_percent")},
+    ("difference", "within_percent"): "fine percent",
+}
 # The unit in the name of a record's field.
 FIELD_UNITS = {"_mib": "MiB", "_gib": "GiB", "_gb_s": "GB/s"}
 
@@ -63,7 +78,9 @@ class Rendered:
 # edits leaves most tables as they were.
 _EVALUATED, _MOST = OrderedDict(), 256
 # The files that no number comes from, so that an edit of a claim or a term does not work out every run anew.
-_WORDS = {"changes", "chapters", "claims", "formulas", "observations", "references", "tables", "terms"}
+_WORDS = {"changes", "chapters", "claims", "comparison_groups", "differences", "formulas", "observations", "references", "tables", "terms"}
+# What comparisons come from: models stand for the configurations of observations.
+_COMPARED = {"comparison_groups", "differences", "ledgers", "models", "observations", "strategies"}
 address = id
 
 
@@ -71,7 +88,9 @@ def _behind(catalog, record):
     """All that decides the numbers of a table: its record, and the files of its axes and of what their records refer to."""
     axes = {*record.rows, *record.across, *record.fixed}
     files = {quantities.AXES.get(axis) for axis in axes} - {None}
-    if axes & {"figure", "recipe", "run"}:
+    if axes & {"comparison", "comparison_group"}:
+        files = files - {"comparisons"} | _COMPARED
+    if axes & {"figure", "published_measurement", "recipe", "run"}:
         files |= FILES.keys() - _WORDS  # what their records may select from
     if "parameters" in axes:
         files.add("models")  # a model's id stands for its count
@@ -109,6 +128,14 @@ def _selections(catalog, record):
             choices = list(getattr(catalog, quantities.AXES[axis] or "", ())) if axis in quantities.AXES else None
             if axis == "symbol":
                 choices = [id for id in choices if catalog.terms[id].kind == "symbol"]
+        if isinstance(choices, dict):
+            if axis != "comparison":
+                raise ArgumentError("rows", axis, "only comparisons stand in groups")
+            group = choices["group"]
+            catalog.comparison_groups[group]
+            choices = [id for id, one in catalog.comparisons.items() if one.group == group]
+            if not choices:
+                return []  # nothing of the kind was measured yet
         if not choices:
             raise ArgumentError("rows", axis, "gives no row")
         for choice in choices:
@@ -141,6 +168,10 @@ def _field_kind(catalog, record, axis, field):
     """The kind of number that a field of a record holds, or None for words."""
     if (axis, field) in BYTES_PER_PARAMETER:
         return "bytes per parameter"
+    if (axis, field) in COMPARED:
+        return COMPARED[axis, field]
+    if axis == "comparison":
+        return None
     if quantities.AXES[axis] is None:
         return "count"
     if (axis, field) in DERIVED and axis == "model":
@@ -192,6 +223,16 @@ def _cell(catalog, heading, selection):
 
 def derived(catalog, axis, field, choice, record, selection):
     """The value of a derived field; see DERIVED."""
+    if axis == "published_measurement":
+        if field == "printed":
+            return "%s %s" % (number(record.measured, 12), record.unit)
+        if field == "floor":
+            return catalog.published_floor(choice)
+        return 100 * (catalog.published_estimate(choice) / units.in_bytes(record.measured, record.unit) - 1)
+    if axis == "comparison_group":
+        return getattr(catalog.spread(choice), field)
+    if axis == "comparison":
+        return record.moments and tuple("estimate.moment." + moment for moment in dict.fromkeys(record.moments))
     if axis == "run":
         estimate = catalog.run(choice)
         return "estimate.moment." + estimate.worst.phase

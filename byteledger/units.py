@@ -29,3 +29,8 @@ def from_gb(M_GB):
 def from_gib(M_GiB):
     """M = M_GiB x 2^30: binary gibibytes to bytes."""
     return finite("M", quantity("M_GiB", M_GiB) * GiB)
+
+
+def in_bytes(value, unit):
+    """M = value x 10^9 (GB), x 2^30 (GiB) or x 1 (B): a printed amount in bytes."""
+    return finite("M", quantity("value", value) * {"GB": GB, "GiB": GiB, "B": 1}[unit])

@@ -22,7 +22,7 @@ def render(catalog, id, marks):
             '<div class="table-scroll" role="region" tabindex="0" aria-labelledby="caption.%s">' % escape(id),
             '<table class="data"%s><caption id="caption.%s">%s</caption>' % (view.interactive(), escape(id), view.caption()),
             "<thead>%s</thead> <tbody>" % view.head(),
-            " ".join(view.row(row) for row in view.table.rows),
+            " ".join(view.row(row) for row in view.table.rows) or view.empty(),
             "</tbody></table></div>",
             view.foot(),
             "</figure>",
@@ -62,6 +62,9 @@ def row_words(catalog, id, language):
 class _View:
     def __init__(self, catalog, table, language, marks=None):
         self.catalog, self.table, self.language, self.marks = catalog, table, language, marks
+        # Kinds of comparisons that need a word, as the group has another one, too.
+        kinds = {catalog.comparisons[row.selection["comparison"]].kind for row in table.rows if "comparison" in row.selection}
+        self.several = kinds if len(kinds) > 1 else ()
 
     def label(self, id):
         return words_of(self.catalog.terms[id], self.language)
@@ -106,6 +109,10 @@ class _View:
             '<figcaption class="table-foot" data-search-exclude><span class="sources">%s%s%s</span> <span class="offers">%s</span>'
             '<textarea id="markdown.%s" hidden readonly>%s</textarea></figcaption>'
         ) % (escape(self.label("label.source")), colon, sources, " ".join(offers), id, text)
+
+    def empty(self):
+        """The one row of a table without any."""
+        return '<tr><td colspan="%d">%s</td></tr>' % (len(self.table.headings), escape(self.label("label.no_rows")))
 
     # --- headings
 
@@ -188,9 +195,14 @@ class _View:
             strategy = self.catalog.strategies.get(row.selection.get("strategy"))
             if strategy and strategy.shards is None and (self.numeric(heading) or field == "per_rank"):
                 return escape(words(strategy.not_modelled, self.language))
+            if heading.id == "comparison:cause":
+                one = self.catalog.comparisons[row.selection["comparison"]]
+                return escape(self.label("label.unexplained")) if one.difference else "—"
             if "accelerator" in row.selection:  # a fact that somebody may have published: an empty cell would read as zero
                 return escape(self.label("no-source"))
             return "" if row.total else "—"
+        if (axis, field) in tables.COMPARED:
+            return escape(bare(cell, heading.kind))
         return self.field(axis, field, cell)
 
     def result(self, heading, cell):
@@ -214,6 +226,10 @@ class _View:
             return escape(self.label("label.true" if cell else "label.false"))
         if axis == "recipe" or axis == "run" and field in ("model", "ledger", "strategy"):
             return self.name(field, cell)
+        if axis == "comparison" and field == "cause":
+            return self.record("differences", cell, escape(words(self.catalog.differences[cell].name, self.language)))
+        if axis == "comparison" and field == "moment":
+            return escape(" ≠ ".join(self.label(moment) for moment in cell))
         if axis == "run" and field == "phase":
             return escape(self.label(cell))
         if field == "symbol" or (field == "figure" and isinstance(cell, str)):
@@ -237,8 +253,15 @@ class _View:
             return escape(places(cell, 2))
         return escape(bare(cell, "bytes per parameter") if isinstance(cell, (int, float)) else cell)
 
+    def record(self, file, id, shown):
+        """A link to a record."""
+        return '<a href="%srecords.html#record.%s.%s">%s</a>' % (self.marks.up, file, escape(id), shown) if self.marks else shown
+
     def name(self, axis, choice):
         record = quantities.selected(self.catalog, axis, choice)
+        if axis == "comparison":
+            kind = "" if record.kind not in self.several else " " + escape(self.label("observed." + record.kind))
+            return self.record("observations", record.observation, "<code>%s</code>" % escape(record.observation)) + kind
         name = getattr(record, "name", None)
         if name is None:
             return escape(bare(choice, "count") if quantities.AXES[axis] is None else choice)

@@ -6,11 +6,11 @@
 ASSUMPTIONS = {
     "absent": (
         "未给出 {key}，取 {value}（{family} 的默认值）。",
-        "{key} is absent; {value} is taken, the default of {family}.",
+        "{key} is absent; {value} is assumed, the default of {family}.",
     ),
     "class_default": (
         "嵌套的文本配置没有 {key}；按 {family} 配置类的默认值取 {value}。",
-        "The nested text configuration has no {key}; {value} is taken, the default of {family}'s configuration class.",
+        "The nested text configuration has no {key}; {value} is assumed, the default of {family}'s configuration class.",
     ),
     "text_part": (
         "多模态配置：只算 {key} 里的文本部分；视觉塔、音频塔与投影层不计入。",
@@ -22,15 +22,15 @@ ASSUMPTIONS = {
     ),
     "by_architecture": (
         "没有 model_type；按 architectures 里的 {value} 视作 {family}。",
-        "There is no model_type; read as {family}, after {value} in architectures.",
+        "There is no model_type; read as {family}, because architectures names {value}.",
     ),
     "other_type": (
         "不认识 model_type = {stated}；按 architectures 里的 {value} 视作 {family}。",
-        "model_type = {stated} is unknown; read as {family}, after {value} in architectures.",
+        "model_type = {stated} is unknown; read as {family}, because architectures names {value}.",
     ),
     "by_fields": (
         "不认识 model_type = {value}；其字段与 Llama 的完全一致，按 Llama 的规则计算：RMSNorm、门控 MLP、无未写明的偏置。",
-        "model_type = {value} is unknown; its fields are exactly Llama's, so it is counted by Llama's rule: RMSNorm, gated MLP, no bias that is not stated.",
+        "model_type = {value} is unknown; its fields are exactly Llama's, so it is counted by Llama's rule: RMSNorm, gated MLP, no biases beyond those stated.",
     ),
     "outer_tie": (
         "tie_word_embeddings 在外层为 {value}、在 {key} 里相反；按外层计算，transformers 也是如此。",
@@ -66,27 +66,27 @@ ASSUMPTIONS = {
     ),
     "zero_experts": (
         "{key} = {value} 个零专家不持有参数；每个 token 选 {k} 个专家，其中可能有零专家，激活参数量按全部选中真实专家计，是上限。",
-        "The {value} experts of {key} hold nothing; a token picks {k}, some of which may be among them. Active parameters are an upper bound: all real.",
+        "The {value} zero experts of {key} hold no parameters; each token picks {k} experts, some of which may be zero experts. Active parameters are an upper bound, as if all those picked were real.",
     ),
     "cache_dtype": (
         "KV cache 按 {value}（每个元素 {k} B）计；权重的格式与此无关。",
-        "The KV cache is taken in {value}, {k} B an element, whatever the format of the weights.",
+        "The KV cache is counted in {value}, {k} B per element, whatever the format of the weights.",
     ),
     "cache_scales": (
         "不含 FP8/INT8 缓存的缩放因子；按张量缩放时每层只有几个字节。",
-        "Scales of an FP8 or INT8 cache are not counted; per tensor they are a few bytes a layer.",
+        "Scales of an FP8 or INT8 cache are not counted; with per-tensor scales they are a few bytes per layer.",
     ),
     "window": (
         "{k} 层带窗口（{value} 个 token）：两步之间每层每序列留下比窗口少一个的 token，计算时再多一个。有的分页引擎给每层都留着全部 token，见“引擎保留”。",
-        "{k} layers have a window of {value} tokens: between steps each keeps one token less than that per sequence, during a step all of them. An engine that pages every layer for all tokens takes the line “Reserved by an engine”.",
+        "{k} layers have a window of {value} tokens: between steps each keeps one token fewer than that per sequence, during a step all of them. An engine that pages every layer for all tokens needs the amount in the line “Reserved by an engine”.",
     ),
     "latent": (
         "缓存的是 MLA 的潜向量与 RoPE 键，K、V 不分开存；把它们展开成逐头 K、V 的实现会大得多。",
-        "What is cached is MLA's latent and its RoPE key, not K and V apart; an implementation that expands them for every head holds far more.",
+        "What is cached is MLA's latent and its RoPE key, not separate K and V; an implementation that expands them into K and V for every head holds far more.",
     ),
     "state_dtype": (
         "循环状态与上下文长度无关，按 {value} 计（每个元素 {k} B）。",
-        "The recurrent state does not grow with the context; it is taken in {value}, {k} B an element.",
+        "The recurrent state does not grow with the context; it is counted in {value}, {k} B per element.",
     ),
     "no_engine": (
         "不含引擎的块取整、块表与预留；见 kv-cache 一页。",
@@ -100,8 +100,8 @@ ASSUMPTIONS = {
 
 # model_type -> why it has no rule.
 NOT_MODELLED = {
-    "zamba": ("各处共用的注意力块按适配器逐层变化", "its shared attention blocks differ from layer to layer by adapters"),
-    "zamba2": ("各处共用的注意力块按 LoRA 适配器逐层变化", "its shared attention blocks differ from layer to layer by LoRA adapters"),
+    "zamba": ("各处共用的注意力块按适配器逐层变化", "its shared attention blocks differ from layer to layer by their adapters"),
+    "zamba2": ("各处共用的注意力块按 LoRA 适配器逐层变化", "its shared attention blocks differ from layer to layer by their LoRA adapters"),
     "rwkv": ("RWKV 的时间混合没有规则", "there is no rule for RWKV's time mixing"),
     "rwkv5": ("RWKV 的时间混合没有规则", "there is no rule for RWKV's time mixing"),
     "rwkv6": ("RWKV 的时间混合没有规则", "there is no rule for RWKV's time mixing"),
@@ -111,7 +111,7 @@ NOT_MODELLED = {
     "phi4_multimodal": ("文本层里有视觉与语音的 LoRA，没有规则", "its text layers hold LoRA adapters for vision and speech"),
     "phi4mm": ("文本层里有视觉与语音的 LoRA，没有规则", "its text layers hold LoRA adapters for vision and speech"),
     "jetmoe": ("注意力本身由专家组成，没有规则", "its attention is itself a mixture of experts"),
-    "step3": ("因式分解注意力没有规则", "there is no rule for its factorised attention"),
+    "step3": ("因式分解注意力没有规则", "there is no rule for its factorized attention"),
     "step3p5": ("带窗口的层头数不同，注意力有门控，没有规则", "its windowed layers have other head counts, and its attention has gates"),
     "step3p7": ("带窗口的层头数不同，注意力有门控，没有规则", "its windowed layers have other head counts, and its attention has gates"),
     "yuan": ("局部滤波注意力（LFA）没有规则", "there is no rule for its localized filtering attention"),
@@ -135,15 +135,15 @@ REFUSALS = {
     "no_file": ("找不到文件", "there is no such file"),
     "not_utf8": ("不是 UTF-8 文本", "not text in UTF-8"),
     "not_json": ("不是 JSON：{detail}", "not JSON: {detail}"),
-    "not_object": ("最外层不是 JSON 对象", "the outermost value is no JSON object"),
-    "twice": ("出现两次，取值不同", "stands there twice, with different values"),
+    "not_object": ("最外层不是 JSON 对象", "the outermost value is not a JSON object"),
+    "twice": ("出现两次，取值不同", "appears twice, with different values"),
     "no_model_type": (
         "没有 model_type，architectures 也认不出；请补上 model_type",
         "there is no model_type, and architectures names no known family; add model_type",
     ),
     "unknown_family": (
         "是 {value}，没有这个家族的规则。{near}全部 model_type：python -m byteledger params --list",
-        "is {value}, a family without a rule. {near}All that have one: python -m byteledger params --list",
+        "is {value}, a family without a rule. {near}All model_types with a rule: python -m byteledger params --list",
     ),
     "no_model": (
         "模型目录里没有 {value}。{near}全部 id：python -m byteledger params --list；也可以给出 config.json 的路径",
@@ -157,8 +157,8 @@ REFUSALS = {
     "missing": ("缺少；没有它算不出确切的参数量", "is missing; without it there is no exact count"),
     "not_a_size": ("是 {value}；须为 {least} 到 {most} 的整数", "is {value}; must be a whole number from {least} to {most}"),
     "not_a_flag": ("是 {value}；须为 true 或 false", "is {value}; must be true or false"),
-    "not_a_choice": ("是 {value}；没有建模，已有：{known}", "is {value}, which is not modelled; known are: {known}"),
-    "not_a_list": ("是 {value}；须为 {k} 项的列表，每层一项", "is {value}; must be a list of {k} entries, one a layer"),
+    "not_a_choice": ("是 {value}；没有建模，已有：{known}", "is {value}, which is not modelled; those that are: {known}"),
+    "not_a_list": ("是 {value}；须为 {k} 项的列表，每层一项", "is {value}; must be a list of {k} entries, one per layer"),
     "contradiction": ("是 {value}，但 {other} 给出 {k}", "is {value}, but {other} gives {k}"),
     "not_divisible": ("是 {value}；{other} = {k} 不能整除它，请给出 head_dim", "is {value}; {other} = {k} does not divide it; give head_dim"),
     "not_modelled": ("是 {value}；这一变体没有建模", "is {value}; this variant is not modelled"),

@@ -444,6 +444,9 @@ def _cross_claims(catalog, report, refers, chapters_left_out):
                 report(id, (), "an estimate needs 'rests_on' or 'basis'", "name its formulas, or what it rests on")
         elif not getattr(claim, needs[claim.tag][0]):
             report(id, (), "tag %s needs %r" % (claim.tag, needs[claim.tag][0]), "give %s" % needs[claim.tag][1])
+        for key, file in (("observations", "observations"), ("comparisons", "comparison_groups")):
+            for number, measured in enumerate(getattr(claim, key)):
+                refers(id, (key, number), measured, file)
         for number, formula in enumerate(claim.rests_on):
             refers(id, ("rests_on", number), formula, "formulas")
         for key, kind in (("basis", "basis"), ("settled_by", "settles"), ("chapter_of_source", "chapter-of-source")):

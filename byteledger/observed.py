@@ -42,6 +42,7 @@ class Comparison:
         self.kind, self.measured, self.estimated, self.moments = kind, measured, estimated, moments
         self.observation = self.group = self.cause = None
         self.dense = self.held_out = False
+        self.parameters, self.ranks = None, 1
 
     @property
     def id(self):
@@ -75,6 +76,7 @@ def comparisons(id, record, models, ledgers, strategies):
     found = compare(record, architecture, ledgers, strategies)
     for one in found:
         one.observation, one.held_out = id, record.held_out
+        one.parameters, one.ranks = record.parameters, record.settings["dp"] if record.measured == "fsdp2" else 1
         one.dense = architecture is not None and architecture.model_type in DENSE
     return found
 

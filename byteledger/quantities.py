@@ -193,9 +193,27 @@ def _published(M_run):
     return M_run
 
 
+def _measured(M):
+    """M_measured = what PyTorch was measured to hold: bytes, as the observation tells."""
+    return M
+
+
+def _estimated(M):
+    """M_estimated = the estimate of the same: bytes, from the configuration and the settings of the observation."""
+    return M
+
+
+def _over_weights(M_measured, N, d):
+    """r = M_measured / (2 N / d): as a multiple of the BF16 weights, or of a rank's even share of them."""
+    return M_measured / (2 * N / d)
+
+
 _RUN = {"estimate": "run:estimate"}
 
 QUANTITIES = {
+    "observed.measured": Quantity(_measured, {"M": "comparison:measured"}, "bytes"),
+    "observed.estimated": Quantity(_estimated, {"M": "comparison:estimated"}, "bytes"),
+    "observed.over_weights": Quantity(_over_weights, {"M_measured": "observed.measured", "N": "comparison:parameters", "d": "comparison:ranks"}, "multiple"),
     "observed.published": Quantity(_published, {"M_run": "published_measurement:estimate"}, "bytes"),
     "step.states": Quantity(_run_states, _RUN, "bytes"),
     "step.forward": Quantity(_moment("forward", step.Step.forward.__doc__), _RUN, "bytes"),
@@ -398,6 +416,8 @@ def _selected_argument(catalog, source, selection):
         return (catalog.architecture(named) if field == "architecture" else getattr(selected(catalog, inner, named), field)), (AXES[axis], selection[axis])
     if field == "architecture":
         return catalog.architecture(selection[axis]), (AXES[axis], selection[axis])
+    if axis == "comparison":
+        return getattr(record, field), ("observations", record.observation)
     value = getattr(record, field)
     if value is None and axis == "strategy":
         reason = getattr(record, "not_modelled", None)

@@ -321,6 +321,8 @@ class Claim(Record):
     basis: Id | None = None  # estimate: on what it rests where that is no formula
     settled_by: Id | None = None  # limit: what would settle it
     verified_by: list[Annotated[str, StringConstraints(pattern=r"^tests/test_\w+\.py::test_\w+$")]] = []
+    observations: list[Id] = []  # measurements that show it
+    comparisons: list[Id] = []  # groups of comparisons that show it
 
 
 class Column(Record):

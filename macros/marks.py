@@ -166,6 +166,12 @@ class Marks:
         fact("label.basis", [escape(self._label(claim.basis))] if claim.basis else [])
         fact("label.settled_by", [escape(self._label(claim.settled_by))] if claim.settled_by else [])
         fact("label.verified_by", ["<code>%s</code>" % escape(t.split("/", 1)[1]) for t in claim.verified_by])
+        measured = ['<a href="%s">%s</a>' % (self._href("records", "record.observations." + o), escape(o)) for o in claim.observations]
+        measured += [
+            '<a href="%s">%s</a>' % (self._href("measurement", "table.comparisons-" + group), escape(words(self.catalog.comparison_groups[group].name, self.language)))
+            for group in claim.comparisons
+        ]
+        fact("label.measured_in", measured)
         return (
             '<div class="claim-entry" id="claim.%s" data-tag="%s" data-chapter="%s" data-references="%s" markdown="1">\n\n'
             "%s <a class=\"claim-id\" href=\"%s\"><code>%s</code></a>\n\n%s\n\n"
@@ -252,7 +258,7 @@ class Marks:
             if isinstance(origin, quantities.Result):
                 found.extend(self._sources(origin))
             elif origin:
-                found.extend(getattr(self.catalog, origin[0])[origin[1]].source)
+                found.extend(getattr(getattr(self.catalog, origin[0])[origin[1]], "source", ()))  # an observation is one itself
         return list(dict.fromkeys(found))
 
     def _steps(self, result):
@@ -476,6 +482,7 @@ HOMES = {
 SECTIONS = {
     "activations": ("activations", "activations.layer"),
     "loss": ("activations", "activations.logits"),
+    "observed": ("measurement", "measurement.peak"),
     "parameters": ("models", "models.count"),
     "kv_cache": ("kv-cache", "kv-cache"),
     "accelerators": ("accelerators", "accelerators"),

@@ -24,14 +24,18 @@ def all_reduce(M, d):
     return 2 * gather_or_scatter(M, d)
 
 
-def paper_volume(M, shards):
+def paper_volume(M, shards, zero_stage):
     """V = 2 M, or 3 M where weights are sharded: the paper's limit of large d, 2Ψ and 3Ψ, per step and rank.
+
+    None for what is no stage of ZeRO (zero_stage is None, and something is sharded): the paper does not speak of it.
 
     DDP, ZeRO-1 and ZeRO-2 move the gradients in and the weights (or gradients) out; ZeRO-3 gathers the weights twice, for
     forward and for backward, and scatters the gradients. M: bytes of the weights, as of the gradients (16 bit both).
     Source: Rajbhandari et al. 2019, sections 7.1 and 7.2.
     """
-    return (3 if "weights" in _collection(shards) else 2) * quantity("M", M)
+    if _collection(shards) and zero_stage is None:
+        return None
+    return (3 if "weights" in shards else 2) * quantity("M", M)
 
 
 def per_step(M_w, M_g, shards, d, keeps_gathered=False):

@@ -92,9 +92,10 @@ def together(found, groups, differences):
 
 
 def explains(record, one):
-    """Whether a record of differences.yaml speaks of a Comparison, and the difference is not larger than it explains."""
+    """Whether a record of differences.yaml speaks of a Comparison, and the difference is one that it explains."""
     within = one.percent is None or abs(one.percent) <= record.within_percent
-    return within and any(fnmatchcase(one.id, pattern) for pattern in record.explains)
+    whole = one.difference is None or one.difference % record.multiple_of == 0
+    return within and whole and any(fnmatchcase(one.id, pattern) for pattern in record.explains)
 
 
 def _belongs(one, group):
@@ -117,6 +118,9 @@ def of_run(estimate, compared, stage):
 
 class Spread:
     """Of a group of comparisons: how many, how many to the byte, with the moment right, and how far off they are, in per cent."""
+
+    def __str__(self):
+        return "%d" % self.number
 
     def __init__(self, found):
         sizes = sorted(one.size for one in found if one.estimated is not None)

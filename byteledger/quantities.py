@@ -208,13 +208,35 @@ def _over_weights(M_measured, N, d):
     return M_measured / (2 * N / d)
 
 
+def _published_percent(M_run, measured, unit):
+    """e = 100 (M_run / M_printed - 1): how far the estimate of a run is from what somebody printed, in per cent."""
+    return 100 * (M_run / units.in_bytes(measured, unit) - 1)
+
+
+def _of_spread(field, doc):
+    def value(spread):
+        return getattr(spread, field)
+
+    value.__doc__ = doc
+    return value
+
+
+_SPREAD = {"spread": "comparison_group:spread"}
 _RUN = {"estimate": "run:estimate"}
 
 QUANTITIES = {
     "observed.measured": Quantity(_measured, {"M": "comparison:measured"}, "bytes"),
     "observed.estimated": Quantity(_estimated, {"M": "comparison:estimated"}, "bytes"),
     "observed.over_weights": Quantity(_over_weights, {"M_measured": "observed.measured", "N": "comparison:parameters", "d": "comparison:ranks"}, "multiple"),
+    "observed.number": Quantity(_of_spread("number", "n = number of comparisons of the group: a count."), _SPREAD, "count"),
+    "observed.exact": Quantity(_of_spread("exact", "n_exact = number of those whose difference is 0 bytes: a count."), _SPREAD, "count"),
+    "observed.moment_right": Quantity(_of_spread("moment_right", "n_moment = number of those whose peak is estimated in the moment that was measured: a count."), _SPREAD, "count"),
+    "observed.median": Quantity(_of_spread("median", "e_median = median of 100 |M_estimated / M_measured - 1|: per cent."), _SPREAD, "fine percent"),
+    "observed.largest": Quantity(_of_spread("largest", "e_largest = largest 100 |M_estimated / M_measured - 1|: per cent."), _SPREAD, "fine percent"),
     "observed.published": Quantity(_published, {"M_run": "published_measurement:estimate"}, "bytes"),
+    "observed.published_percent": Quantity(
+        _published_percent, {"M_run": "observed.published", "measured": "published_measurement:measured", "unit": "published_measurement:unit"}, "signed percent"
+    ),
     "step.states": Quantity(_run_states, _RUN, "bytes"),
     "step.forward": Quantity(_moment("forward", step.Step.forward.__doc__), _RUN, "bytes"),
     "step.loss": Quantity(_moment("loss", step.Step.loss.__doc__), _RUN, "bytes"),
@@ -418,8 +440,10 @@ def _selected_argument(catalog, source, selection):
         return catalog.architecture(selection[axis]), (AXES[axis], selection[axis])
     if axis == "comparison":
         return getattr(record, field), ("observations", record.observation)
+    if axis == "comparison_group" and field == "spread":
+        return catalog.spread(selection[axis]), (AXES[axis], selection[axis])
     value = getattr(record, field)
-    if value is None and axis == "strategy":
+    if value is None and axis == "strategy" and field != "zero_stage":  # what is no stage of ZeRO has none
         reason = getattr(record, "not_modelled", None)
         raise ArgumentError(axis, selection[axis], "not modelled: " + reason.en if reason else "has no %r" % field)
     return value, (AXES[axis], selection[axis])

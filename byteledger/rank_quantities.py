@@ -52,7 +52,7 @@ QUANTITIES = {
     "offload.zero3_parameters_host": (per_rank.zero3_parameters_host, {**MODEL, **_NODES}, "bytes"),
     "offload.pinned": (per_rank.pinned_parameters, _P, "bytes"),
     "offload.pinned_rounded": (offload.pinned_rounded, {"M": "budget_bytes"}, "bytes"),
-    "collectives.paper_volume": (collectives.paper_volume, {"M": "ledger.weights", "shards": "strategy:shards"}, "bytes"),
+    "collectives.paper_volume": (collectives.paper_volume, {"M": "ledger.weights", "shards": "strategy:shards", "zero_stage": "strategy:zero_stage"}, "bytes"),
     "collectives.inside": (collectives.inside, {"M": "ledger.weights", **_SHARDED, "gathers": "strategy:gathers"}, "bytes"),
     "collectives.between": (collectives.between, {"M": "ledger.weights", "d": "distributed.shard_group", "replicas": "replicas?"}, "bytes"),
 }

@@ -402,6 +402,7 @@ class Difference(Record):
     what: Bilingual
     explains: list[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._*?-]+$")]]  # OBSERVATION.KIND, with * and ?
     within_percent: Annotated[int | float, Field(gt=0)]  # a larger difference is not explained by it
+    multiple_of: Annotated[int, Field(ge=1)] = 1  # bytes: nor is one that is no multiple
 
 
 class MeasuredRun(Record):

@@ -7,7 +7,7 @@ record ("parameters:reading"). `across` repeats each quantity that depends on it
 from collections import OrderedDict
 from itertools import product
 
-from . import distributed, quantities, units
+from . import distributed, quantities
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .printed import number
@@ -24,8 +24,6 @@ DERIVED = {
     ("run", "phase"): "the moment of a step in which the peak stands",
     ("published_measurement", "printed"): "the measured value in the unit of its source",
     ("published_measurement", "floor"): "whether a term of the estimate has no model",
-    ("published_measurement", "percent"): "how far the estimate is from it",
-    **{("comparison_group", field): "of the comparisons in the group" for field in ("number", "exact", "moment_right", "median", "largest")},
     ("comparison", "moment"): "the moment in which the peak was measured, and the estimated one where it is another",
     ("model", "layers"): "how many layers the family's rule makes",
     ("model", "vocabulary"): "rows of the embedding",
@@ -44,9 +42,8 @@ COMPARED = {
     ("comparison", "measured"): "exact bytes",
     ("comparison", "estimated"): "exact bytes",
     ("comparison", "difference"): "exact bytes",
-    **{("comparison_group", field): "count" for field in ("number", "exact", "moment_right")},
-    **dict.fromkeys([("comparison", "percent"), ("published_measurement", "percent")], "signed percent"),
-    **{("comparison_group", field): "fine percent" for field in ("median", "largest", "within_percent")},
+    ("comparison", "percent"): "signed percent",
+    ("comparison_group", "within_percent"): "fine percent",
     ("difference", "within_percent"): "fine percent",
 }
 # The unit in the name of a record's field.
@@ -226,11 +223,7 @@ def derived(catalog, axis, field, choice, record, selection):
     if axis == "published_measurement":
         if field == "printed":
             return "%s %s" % (number(record.measured, 12), record.unit)
-        if field == "floor":
-            return catalog.published_floor(choice)
-        return 100 * (catalog.published_estimate(choice) / units.in_bytes(record.measured, record.unit) - 1)
-    if axis == "comparison_group":
-        return getattr(catalog.spread(choice), field)
+        return catalog.published_floor(choice)
     if axis == "comparison":
         return record.moments and tuple("estimate.moment." + moment for moment in dict.fromkeys(record.moments))
     if axis == "run":

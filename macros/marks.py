@@ -4,6 +4,7 @@ import json
 import re
 
 from byteledger import quantities
+from byteledger.arguments import ArgumentError
 from byteledger.records import FILES
 from byteledger.revision import revision
 
@@ -237,6 +238,8 @@ class Marks:
     def value(self, quantity, unit=None, **selection):
         """A number with its unit, linked to the section that derives it; the formula with its values in its title."""
         result = quantities.evaluate(self.catalog, quantity, selection)
+        if result.value is None:
+            raise ArgumentError("value", quantity, "gives no number for %s" % ", ".join("%s = %s" % item for item in selection.items()))
         return self.number(result, escape_inline(phrase(result.value, result.kind, unit)))
 
     def number(self, result, shown):

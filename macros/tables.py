@@ -201,6 +201,8 @@ class _View:
             if "accelerator" in row.selection:  # a fact that somebody may have published: an empty cell would read as zero
                 return escape(self.label("no-source"))
             return "" if row.total else "—"
+        if heading.id == "recipe:weight_format" and self.catalog.adapters[self.catalog.recipes[row.selection["recipe"]].adapters].r == 0:
+            return "—"  # no base is frozen
         if (axis, field) in tables.COMPARED:
             return escape(bare(cell, heading.kind))
         return self.field(axis, field, cell)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from . import hf_config, observation_checks, parameters, quantities, scenario, strict_yaml, tables, training
+from . import hf_config, observation_checks, parameters, published, quantities, scenario, strict_yaml, tables, training
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .one_record import Named
@@ -331,6 +331,13 @@ def _cross(catalog, positions, left_out):
                     report("observations", id, (key,) if key else (), finding, cure)
                 if not found:
                     _HOLDING[id] = behind
+    for file in published.AXES.values():
+        for id, record in getattr(catalog, file).items():
+            for key, cell in record.cells.items():
+                if cell.cause:
+                    refers(file, id, ("cells", key, "cause"), cell.cause, "terms", "cause")
+            if not left_out and all(source in catalog.references for source in record.source):
+                can_be(file, id, lambda: [report(file, id, *fault) for fault in published.faults(catalog, file, id, record)])
     for id, figure in catalog.figures.items():
         if (figure.quantity is None) == (figure.tex is None):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")

@@ -7,7 +7,7 @@ record ("parameters:reading"). `across` repeats each quantity that depends on it
 from collections import OrderedDict
 from itertools import product
 
-from . import distributed, quantities
+from . import distributed, published, quantities
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .printed import number
@@ -22,6 +22,8 @@ DERIVED = {
     ("strategy", "per_rank"): "bytes per rank as a formula",
     ("figure", "figure"): "the figure itself",
     ("run", "phase"): "the moment of a step in which the peak stands",
+    **{(axis, field): "how many of its cells those are" for axis in ("published", "distrusted") for field in ("cells", "agreeing", "differing")},
+    **{(axis, "where"): "where it is printed" for axis in ("published", "distrusted")},
     ("model", "layers"): "how many layers the family's rule makes",
     ("model", "vocabulary"): "rows of the embedding",
     ("model", "heads"): "heads / KV heads x head size, or what stands in their place",
@@ -73,6 +75,8 @@ def _behind(catalog, record):
     files = {quantities.AXES.get(axis) for axis in axes} - {None}
     if axes & {"figure", "recipe", "run"}:
         files |= FILES.keys() - _WORDS  # what their records may select from
+    if axes & {"published", "distrusted", *published.AXES}:
+        files |= FILES.keys() - _WORDS | {"references", "terms"}
     if "parameters" in axes:
         files.add("models")  # a model's id stands for its count
     if "state" in axes:
@@ -113,6 +117,8 @@ def _selections(catalog, record):
             raise ArgumentError("rows", axis, "gives no row")
         for choice in choices:
             quantities.selected(catalog, axis, choice)
+        if axis in published.AXES:
+            choices = published.cells(catalog, axis, choices)
         axes.append([(axis, choice) for choice in choices])
     for axis, choice in record.fixed.items():
         quantities.selected(catalog, axis, choice)
@@ -137,8 +143,16 @@ def _headings(catalog, record):
     return headings
 
 
+def _selected(catalog, axis, choice):
+    return (published.cell if axis in published.AXES else quantities.selected)(catalog, axis, choice)
+
+
 def _field_kind(catalog, record, axis, field):
     """The kind of number that a field of a record holds, or None for words."""
+    if axis in published.AXES:
+        return "of the row" if field in ("printed", "computed", "difference", "ratio") else None
+    if (axis, field) in DERIVED and axis in ("published", "distrusted"):
+        return None if field == "where" else "count"
     if (axis, field) in BYTES_PER_PARAMETER:
         return "bytes per parameter"
     if quantities.AXES[axis] is None:
@@ -156,7 +170,7 @@ def _field_kind(catalog, record, axis, field):
 
 def _row(catalog, record, headings, selection):
     cells = [_cell(catalog, heading, selection) for heading in headings]
-    first = quantities.selected(catalog, *next((axis, selection[axis]) for axis in record.rows))
+    first = _selected(catalog, *next((axis, selection[axis]) for axis in record.rows))
     return Row(selection, cells, getattr(first, "claim", None) if record.claims else None)
 
 
@@ -182,7 +196,7 @@ def _cell(catalog, heading, selection):
     choice = selection[axis]
     if not field:
         return choice
-    record = quantities.selected(catalog, axis, choice)
+    record = _selected(catalog, axis, choice)
     if (axis, field) in DERIVED:
         return derived(catalog, axis, field, choice, record, selection)
     if not hasattr(record, field):
@@ -192,6 +206,10 @@ def _cell(catalog, heading, selection):
 
 def derived(catalog, axis, field, choice, record, selection):
     """The value of a derived field; see DERIVED."""
+    if axis in ("published", "distrusted"):
+        if field != "where":
+            return published.count(catalog, axis, choice, field)
+        return published.Where(record.source[0], catalog.references[record.source[0]].short, record.locator)
     if axis == "run":
         estimate = catalog.run(choice)
         return "estimate.moment." + estimate.worst.phase

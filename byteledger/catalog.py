@@ -336,8 +336,8 @@ def _cross(catalog, positions, left_out):
             for key, cell in record.cells.items():
                 if cell.cause:
                     refers(file, id, ("cells", key, "cause"), cell.cause, "terms", "cause")
-            if not left_out and all(source in catalog.references for source in record.source):
-                can_be(file, id, lambda: [report(file, id, *fault) for fault in published.faults(catalog, file, id, record)])
+            for path, finding, cure in published.faults(catalog, file, id, record) if not left_out else ():
+                report(file, id, path, finding, cure)
     for id, figure in catalog.figures.items():
         if (figure.quantity is None) == (figure.tex is None):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")

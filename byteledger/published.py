@@ -73,7 +73,7 @@ class Cell:
     """One figure: its record, and what the estimator gives for it. Raises ArgumentError or UnknownId where that is nothing."""
 
     # What a column of a table may ask for.
-    model_fields = ("cell", "full", "printed", "computed", "difference", "ratio", "unit", "agrees", "cause", "where", "locator", "why", "holds", "name")
+    model_fields = ("cell", "full", "printed", "computed", "difference", "ratio", "unit", "agrees", "cause", "verdict", "where", "locator", "why", "holds", "name")
 
     def __init__(self, catalog, file, id, key):
         self.record = record = getattr(catalog, file)[id]
@@ -94,6 +94,7 @@ class Cell:
         self.places = _EXACT if self.digits is None else self.digits + 2
         self.unit = catalog.terms["unit." + record.unit] if "unit." + record.unit in catalog.terms else record.unit
         self.cause = catalog.terms[self.of.cause] if self.of.cause else None
+        self._same = catalog.terms["label.same"]
         self.where = Where(record.source[0], catalog.references[record.source[0]].short, record.locator)
         self.locator = Where(record.source[0], "", record.locator)
 
@@ -108,6 +109,11 @@ class Cell:
         if self.digits is None:
             return abs(self.exact - self.figure) <= abs(self.figure) / 10**12  # what binary fractions lose
         return rounded(self.exact, self.digits) == self.figure
+
+    @property
+    def verdict(self):
+        """That it is the printed figure, or why it is not."""
+        return self._same if self.agrees else self.cause
 
     @property
     def within_last_digit(self):
@@ -171,7 +177,7 @@ def faults(catalog, file, id, record):
         try:
             cell = Cell(catalog, file, id, key)
             agrees = cell.agrees
-        except ArgumentError as error:
+        except (ArgumentError, KeyError) as error:  # or an id that no record has: catalog.UnknownId
             yield path, "%s: %s" % (key, error), "correct it"
             continue
         found = "%s: printed %s, the estimator gives %s %s" % (key, cell.printed.text, cell.computed.text, record.unit)

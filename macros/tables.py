@@ -167,7 +167,7 @@ class _View:
                 numeric = ' class="number"' if heading.id == "figure:figure" else ""
                 cells.append('<th scope="row"%s>%s%s</th>' % (numeric, mark, shown))
             else:
-                kind = ' class="number"' if self.numeric(heading) else ""
+                kind = ' class="number"' if self.numeric(heading) else ' class="short"' if heading.id.endswith("_cell:unit") else ""
                 cells.append("<td%s%s>%s</td>" % (kind, self.exact(cell), shown))
         return "<tr%s>%s</tr>" % (' class="total"' if row.total else "", " ".join(cells))
 

@@ -159,6 +159,7 @@ def edited(tmp_path):
         ("printed: '34 + 5*a*s/h'", "printed: '34 ** 9'", "is neither a number nor a formula"),
         ("  locator: {zh: 图 1, en: Figure 1}", "  locater: {zh: 图 1, en: Figure 1}", "unknown key 'locater'; did you mean 'locator'"),
         ("printed: '120'", "printed: 120", "printed is 120"),
+        ("strategy: zero-2, world_size: 16}", "strategy: zero-9, world_size: 16}", "zero-table-1: 7.5b-16-2: no 'zero-9' in data/strategies.yaml; did you mean"),
     ],
 )
 def test_a_cell_that_cannot_be_is_refused(edited, old, new, expected):

@@ -4,8 +4,9 @@ An implementation is a profile of byteledger.activation_profiles (None: the mode
 precision and a dropout. All results are bytes on one rank, without parallelism inside the model.
 """
 
-from . import activation_profiles
-from .arguments import count, finite, positive, quantity
+from . import activation_profiles, parameters
+from .architecture import Layer, Mixer, Mlp
+from .arguments import ArgumentError, count, finite, positive, quantity
 
 # The parts of activation_profiles.saved() in groups that a table can show; what is in no group is "other".
 GROUPS = {
@@ -84,3 +85,38 @@ def with_checkpointing(M_checkpoints, M_layer):
 def freed(M_layers, M_checkpointed):
     """p = 100 (1 - M_checkpointed / M_layers): the percentage of the layers' activations that checkpointing each layer saves."""
     return 100 * (1 - M_checkpointed / positive("M_layers", M_layers))
+
+
+def gpt_layer(D, a, S, tp=1, sequence_parallel=False, recompute="none"):
+    """c = M_layer / (B S D): bytes per element of the hidden state that a rank keeps of one layer of Megatron's GPT block.
+
+    Dropout, f = 4 D, a heads, attention that writes its scores out, BF16. recompute: "none", "selective" (the scores are not
+    kept) or "full" (the layer's input alone). Statistics of the two norms are counted, 16 B S, which the paper leaves out.
+    Source: Korthikanti et al. 2022, Table 2.
+    """
+    if recompute not in ("none", "selective", "full"):
+        raise ArgumentError("recompute", recompute, "must be none, selective or full")
+    if count("D", D) % count("a", a):
+        raise ArgumentError("a", a, "must divide D = %d" % D)
+    if recompute == "full":
+        return over_hidden(activation_profiles.checkpointed(1, S, D, "bf16"), D, 1, S)
+    mixer = Mixer("grouped_query", num_attention_heads=a, num_key_value_heads=a, head_dim=D // a, v_head_dim=D // a)
+    block = Layer(mixer, Mlp("plain", intermediate_size=4 * D), parameters.layer_norm("norm", D))
+    parts = activation_profiles.saved(block, D, "megatron", "eager", "bf16", 1, S, 0.1, tp, sequence_parallel)
+    return over_hidden(sum(size for part, size in parts.items() if recompute == "none" or part != "scores"), D, 1, S)
+
+
+def selective_saving(D, a, S):
+    """p = 100 (1 - c_selective / c_none): the percentage of a layer's activations that selective recomputation saves.
+
+    Of Megatron's GPT block, as gpt_layer(); the same under tensor and sequence parallelism. Source: Korthikanti et al. 2022, section 5.
+    """
+    return 100 * (1 - gpt_layer(D, a, S, recompute="selective") / gpt_layer(D, a, S))
+
+
+def gpt_scores(D, a, S):
+    """c = 5 a S / D: bytes per element of the hidden state that the score matrices of Megatron's GPT block take, with dropout.
+
+    Source: Korthikanti et al. 2022, section 5.
+    """
+    return gpt_layer(D, a, S) - gpt_layer(D, a, S, recompute="selective")

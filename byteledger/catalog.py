@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from . import hf_config, observation_checks, observed, parameters, quantities, scenario, strict_yaml, tables, training
+from . import hf_config, observation_checks, observed, parameters, published, quantities, scenario, strict_yaml, tables, training
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .one_record import Named
@@ -391,6 +391,13 @@ def _cross(catalog, positions, left_out):
             for number, pattern in enumerate(record.explains):
                 if not any(observed.fnmatchcase(one.id, pattern) and one.difference != 0 for one in explained):
                     report("differences", id, ("explains", number), "%r explains no difference of at most %s %%" % (pattern, record.within_percent), "correct it, or remove it: what it explained is gone")
+    for file in published.AXES.values():
+        for id, record in getattr(catalog, file).items():
+            for key, cell in record.cells.items():
+                if cell.cause:
+                    refers(file, id, ("cells", key, "cause"), cell.cause, "terms", "cause")
+            for path, finding, cure in published.faults(catalog, file, id, record) if not left_out else ():
+                report(file, id, path, finding, cure)
     for id, figure in catalog.figures.items():
         if (figure.quantity is None) == (figure.tex is None):
             report("figures", id, (), "needs exactly one of 'quantity' and 'tex'", "name the quantity, or print the growth law")

@@ -6,7 +6,7 @@ divided over: the data-parallel degree, or for HYBRID_SHARD the ranks of one sha
 """
 
 from . import ledger
-from .arguments import ArgumentError, count, finite, quantity
+from .arguments import ArgumentError, count, finite, positive, quantity
 
 GROUPS = ("weights", "gradients", "optimizer")
 
@@ -86,3 +86,13 @@ def gathered_weights(N, b_w):
     Under full shard only a layer or two are gathered at a time. Source: PyTorch FSDP, ShardingStrategy.
     """
     return ledger.weights(N, b_w)
+
+
+def largest_parameters(M, tp, b_w, b_g, b_master, b_m, b_v, shards, d):
+    """N = tp M / M_rank(1): parameters of the largest model whose persistent state fits M bytes on each rank.
+
+    tp ranks of a tensor-parallel group hold one part each; d data-parallel ranks divide what the strategy shards. Nothing else
+    is on the rank: no activation, no buffer. Source: Rajbhandari et al. 2019, Table 2.
+    """
+    per_parameter = persistent(1, b_w, b_g, b_master, b_m, b_v, shards, d)
+    return finite("N", quantity("M", M) * count("tp", tp) / positive("M_rank(1)", per_parameter))

@@ -6,11 +6,11 @@ import json
 
 from pydantic import TypeAdapter
 
-from . import quantities, tables
+from . import published, quantities, tables
 from .records import FILES
 
 UNITS = {
-    "bytes": "bytes", "exact bytes": "bytes", "bytes per parameter": "bytes/parameter", "bytes per element": "bytes/element", "multiple": "ratio", "percent": "percent", "signed percent": "percent", "fine percent": "percent", "count": "count",
+    "bytes": "bytes", "exact bytes": "bytes", "bytes per parameter": "bytes/parameter", "bytes per element": "bytes/element", "multiple": "ratio", "percent": "percent", "signed percent": "percent", "fine percent": "percent", "count": "count", "of the row": "in the unit of the row",
     **{unit: unit for unit in tables.FIELD_UNITS.values()},
 }  # fmt: skip
 LANGUAGES = ("zh", "en")
@@ -40,6 +40,8 @@ def plain(cell, language=None):
     """A cell as a number or text."""
     if isinstance(cell, quantities.Result):
         return whole(cell.value)
+    if isinstance(cell, published.InUnit):
+        return whole(cell.plain)
     if hasattr(cell, "zh"):
         return getattr(cell, language or "en").strip()
     if isinstance(cell, tuple) and all(isinstance(part, float) for part in cell):  # a range

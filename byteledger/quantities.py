@@ -41,6 +41,10 @@ AXES = {
     "comparison_group": "comparison_groups",
     "difference": "differences",
     "published_measurement": "published_measurements",
+    "published": "published",
+    "distrusted": "distrusted",
+    "published_cell": "published",  # the cells of its records
+    "distrusted_cell": "distrusted",
     "context": None,  # tokens of one sequence
     "batch": None,  # sequences
     "budget_bytes": None,
@@ -330,6 +334,9 @@ QUANTITIES = {
     "distributed.gradients": Quantity(distributed.gradients, {**_N, "b_g": "ledger:gradients", **_SHARD}, "bytes"),
     "distributed.optimizer": Quantity(distributed.optimizer, {**_N, **_K, **_SHARD}, "bytes"),
     "distributed.persistent": Quantity(distributed.persistent, {**_N, **_STATES, **_SHARD}, "bytes"),
+    "distributed.largest_parameters": Quantity(
+        distributed.largest_parameters, {"M": "budget_bytes", "tp": "tp", **_STATES, **_SHARD}, "count"
+    ),
     "distributed.gathered_weights": Quantity(
         distributed.gathered_weights, {**_N, "b_w": "ledger:weights"}, "bytes"
     ),

@@ -13,6 +13,7 @@ from .observed import KINDS
 from .one_record import ABOUT
 from .optimizers import OPTIMIZERS
 from .parameters import PARTS
+from .published import UNITS
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=64)]
@@ -304,7 +305,7 @@ class Term(Record):
 
     zh: Text
     en: Text
-    kind: Literal["glossary", "symbol", "label", "tag", "basis", "settles", "chapter-of-source", "type"]
+    kind: Literal["glossary", "symbol", "label", "tag", "basis", "settles", "cause", "chapter-of-source", "type"]
     symbol: Text | None = None
     definition: Bilingual | None = None
     typical: Bilingual | None = None
@@ -429,6 +430,40 @@ class PublishedMeasurement(Record):
     locator: Text
     unsaid: Bilingual  # what the source leaves open
     source: list[Id]
+Input = Id | int | float | bool | list[Id]
+
+
+class PublishedCell(Record):
+    """One printed figure: what it is of, its digits as they are printed or the printed formula, and its inputs."""
+
+    cell: Bilingual | Text
+    printed: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.+\-*/() ]{1,60}$")]
+    inputs: dict[Id, Input] = {}
+    cause: Id | None = None  # why the estimator gives another figure; absent where it does not
+
+
+class Published(Record):
+    """Figures that a source prints, and the quantity, or the function of byteledger, that gives them from the inputs.
+
+    unit is the one that the source means, which need not be the one that it prints. symbols: the letters of printed formulas.
+    """
+
+    name: Bilingual
+    locator: Bilingual
+    unit: Literal[tuple(UNITS)]
+    quantity: Id | None = None
+    function: Id | None = None
+    inputs: dict[Id, Input] = {}
+    symbols: dict[Id, Id | int | float] = {}
+    cells: Annotated[dict[Id, PublishedCell], Field(min_length=1)]
+    source: Annotated[list[Id], Field(min_length=1)]
+
+
+class Distrusted(Published):
+    """Printed figures that do not hold: why, and for what they do hold. The estimator gives what is right."""
+
+    why: Bilingual
+    holds: Bilingual
 
 
 class Change(Record):
@@ -448,6 +483,7 @@ FILES = {
     "claims": Claim,
     "comparison_groups": ComparisonGroup,
     "differences": Difference,
+    "distrusted": Distrusted,
     "dtypes": Dtype,
     "figures": Figure,
     "formulas": Formula,
@@ -459,6 +495,7 @@ FILES = {
     "optimizers": Optimizer,
     "parameters": Parameters,
     "published_measurements": PublishedMeasurement,
+    "published": Published,
     "recipes": Recipe,
     "references": Reference,
     "runs": Run,

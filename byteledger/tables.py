@@ -7,7 +7,7 @@ record ("parameters:reading"). `across` repeats each quantity that depends on it
 from collections import OrderedDict
 from itertools import product
 
-from . import distributed, quantities
+from . import distributed, published, quantities
 from .arguments import ArgumentError
 from .nearest import suggestion
 from .printed import number
@@ -25,6 +25,8 @@ DERIVED = {
     ("published_measurement", "printed"): "the measured value in the unit of its source",
     ("published_measurement", "floor"): "whether a term of the estimate has no model",
     ("comparison", "moment"): "the moment in which the peak was measured, and the estimated one where it is another",
+    **{(axis, field): "how many of its cells those are" for axis in ("published", "distrusted") for field in ("cells", "agreeing", "differing")},
+    **{(axis, "where"): "where it is printed" for axis in ("published", "distrusted")},
     ("model", "layers"): "how many layers the family's rule makes",
     ("model", "vocabulary"): "rows of the embedding",
     ("model", "heads"): "heads / KV heads x head size, or what stands in their place",
@@ -89,6 +91,8 @@ def _behind(catalog, record):
         files = files - {"comparisons"} | _COMPARED
     if axes & {"figure", "published_measurement", "recipe", "run"}:
         files |= FILES.keys() - _WORDS  # what their records may select from
+    if axes & {"published", "distrusted", *published.AXES}:
+        files |= FILES.keys() - _WORDS | {"references", "terms"}
     if "parameters" in axes:
         files.add("models")  # a model's id stands for its count
     if "state" in axes:
@@ -137,6 +141,8 @@ def _selections(catalog, record):
             raise ArgumentError("rows", axis, "gives no row")
         for choice in choices:
             quantities.selected(catalog, axis, choice)
+        if axis in published.AXES:
+            choices = published.cells(catalog, axis, choices)
         axes.append([(axis, choice) for choice in choices])
     for axis, choice in record.fixed.items():
         quantities.selected(catalog, axis, choice)
@@ -161,8 +167,16 @@ def _headings(catalog, record):
     return headings
 
 
+def _selected(catalog, axis, choice):
+    return (published.cell if axis in published.AXES else quantities.selected)(catalog, axis, choice)
+
+
 def _field_kind(catalog, record, axis, field):
     """The kind of number that a field of a record holds, or None for words."""
+    if axis in published.AXES:
+        return "of the row" if field in ("printed", "computed", "difference", "ratio") else None
+    if (axis, field) in DERIVED and axis in ("published", "distrusted"):
+        return None if field == "where" else "count"
     if (axis, field) in BYTES_PER_PARAMETER:
         return "bytes per parameter"
     if (axis, field) in COMPARED:
@@ -184,7 +198,7 @@ def _field_kind(catalog, record, axis, field):
 
 def _row(catalog, record, headings, selection):
     cells = [_cell(catalog, heading, selection) for heading in headings]
-    first = quantities.selected(catalog, *next((axis, selection[axis]) for axis in record.rows))
+    first = _selected(catalog, *next((axis, selection[axis]) for axis in record.rows))
     return Row(selection, cells, getattr(first, "claim", None) if record.claims else None)
 
 
@@ -210,7 +224,7 @@ def _cell(catalog, heading, selection):
     choice = selection[axis]
     if not field:
         return choice
-    record = quantities.selected(catalog, axis, choice)
+    record = _selected(catalog, axis, choice)
     if (axis, field) in DERIVED:
         return derived(catalog, axis, field, choice, record, selection)
     if not hasattr(record, field):
@@ -226,6 +240,10 @@ def derived(catalog, axis, field, choice, record, selection):
         return catalog.published_floor(choice)
     if axis == "comparison":
         return record.moments and tuple("estimate.moment." + moment for moment in dict.fromkeys(record.moments))
+    if axis in ("published", "distrusted"):
+        if field != "where":
+            return published.count(catalog, axis, choice, field)
+        return published.Where(record.source[0], catalog.references[record.source[0]].short, record.locator)
     if axis == "run":
         estimate = catalog.run(choice)
         return "estimate.moment." + estimate.worst.phase

@@ -6,7 +6,7 @@ A blank stands between cells: search reads the text of a page without its tags.
 import html
 import re
 
-from byteledger import quantities, tables
+from byteledger import published, quantities, tables
 from byteledger.printed import number as places
 
 from . import katex
@@ -174,13 +174,13 @@ class _View:
                 numeric = ' class="number"' if heading.id == "figure:figure" else ""
                 cells.append('<th scope="row"%s>%s%s</th>' % (numeric, mark, shown))
             else:
-                kind = ' class="number"' if self.numeric(heading) else ""
+                kind = ' class="number"' if self.numeric(heading) else ' class="short"' if heading.id.endswith("_cell:unit") else ""
                 cells.append("<td%s%s>%s</td>" % (kind, self.exact(cell), shown))
         return "<tr%s>%s</tr>" % (' class="total"' if row.total else "", " ".join(cells))
 
     def exact(self, cell):
         """The full value of a number, by which table.js sorts."""
-        value = cell.value if isinstance(cell, quantities.Result) else cell
+        value = cell.value if isinstance(cell, (quantities.Result, published.InUnit)) else cell
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return ' data-value="%s"' % value if number and self.table.record.interactive else ""
 
@@ -190,6 +190,8 @@ class _View:
             return escape(self.label("total"))
         if isinstance(cell, quantities.Result):
             return self.result(heading, cell)
+        if isinstance(cell, published.InUnit):
+            return self.number(cell.result, escape(cell.text)) if cell.result else escape(cell.text)
         axis, _, field = heading.id.partition(":")
         if cell is None:
             strategy = self.catalog.strategies.get(row.selection.get("strategy"))
@@ -222,6 +224,8 @@ class _View:
     def field(self, axis, field, cell):
         if not field:
             return self.name(axis, cell)
+        if isinstance(cell, published.Where) and self.marks:
+            return '<a href="%sreferences.html#ref.%s">%s</a>' % (self.marks.up, escape(cell.source), escape(words(cell, self.language)))
         if hasattr(cell, "zh"):
             return escape(words(cell, self.language))
         if isinstance(cell, bool):

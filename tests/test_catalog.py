@@ -73,7 +73,7 @@ def test_the_data_are_sound():
         ("models", "vocab_size: 32000", "vocab_size: 32001", r"llama-2-7b: published_parameters is 6738415616, but the fields give 6738423808"),
         ("models", "num_key_value_heads: 32", "num_key_value_heads: 33", r"num_key_value_heads = 33: must divide num_attention_heads = 32"),
         ("models", "source: [transformers, hf-hub]", "source: [transformers, hf-hup]", r"no 'hf-hup' in data/references.yaml; did you mean 'hf-hub'\?"),
-        ("ledgers", "source: [llama-factory, torchtune, pytorch-adamw]", "source: [torchtune, pytorch-adamw]", r"data/references.yaml:\d+ llama-factory: no record and no claim uses it; cite it, or remove it"),
+        ("dtypes", "source: [ocp-fp8]", "source: [pytorch-amp]", r"data/references.yaml:\d+ ocp-fp8: no record and no claim uses it; cite it, or remove it"),
         ("tables", "fixed: {ledger: bf16-adamw}", "fixed: {ledger: bf16-adam}", r"no 'bf16-adam' in data/ledgers.yaml; did you mean 'bf16-adamw'\?"),
         ("tables", "rows: {strategy: [ddp, zero-1", "rows: {strategy: [ddp, zero-11", r"no 'zero-11' in data/strategies.yaml; did you mean 'zero-1'\?"),
         ("claims", "  basis: scope\n", "  basis: scopes\n", r"no 'scopes' in data/terms.yaml of kind basis; did you mean 'scope'\?"),

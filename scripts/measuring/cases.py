@@ -152,6 +152,8 @@ def _unseen(number=16, seed=20261203):
         head_dim, kv, group = draw.choice((64, 80, 128)), draw.choice((1, 2, 4, 8)), draw.choice((1, 2, 4, 7))
         heads = kv * group
         hidden = heads * head_dim if family == "qwen2" else draw.randrange(6, 48) * 64
+        if family == "llama":  # transformers takes no other hidden size for it
+            hidden = -(-hidden // heads) * heads
         shape = hidden, draw.randrange(2, 7), heads, kv, draw.randrange(8, 80) * 128, draw.choice((1024, 5003, 32000, 65536, 151936))
         tie = draw.random() < 0.5
         config = qwen2(*shape, tie=tie) if family == "qwen2" else llama(*shape, tie=tie, head_dim=head_dim, model_type=family)

@@ -23,26 +23,27 @@ class Unit:
 
     gathered: bytes of its weights where they are gathered, padding included. gradient: bytes of its whole gradient; reduced:
     elements of the buffer that reduces it, padding included; kept: those that stay on the rank. saved: bytes that the
-    layer keeps for its backward (those of the checkpoint, if it is one). recomputed: bytes that backward brings to life
-    again. backward: [(activations, weight gradients, temporaries)] at the heights of the layer's backward, None where
+    layer keeps for its backward (those of the checkpoint, if it is one). checkpointed: the layer's input is all that it keeps;
+    shares_input: once recomputed, its first norm keeps that very tensor. backward: [(activations, weight gradients, temporaries)] at the heights of the layer's backward, None where
     there is no model of them.
     """
 
-    __slots__ = ("gathered", "gradient", "reduced", "kept", "saved", "recomputed", "backward", "times")
+    __slots__ = ("gathered", "gradient", "reduced", "kept", "saved", "checkpointed", "shares_input", "backward", "times")
 
-    def __init__(self, gathered, gradient, reduced, kept, saved, recomputed, backward, times=1):
+    def __init__(self, gathered, gradient, reduced, kept, saved, checkpointed, shares_input, backward, times=1):
         self.gathered, self.gradient, self.reduced, self.kept, self.saved = gathered, gradient, reduced, kept, saved
-        self.recomputed, self.backward, self.times = recomputed, backward, times
+        self.checkpointed, self.shares_input, self.backward, self.times = checkpointed, shares_input, backward, times
 
 
 def dense_backward(saved, D, f, n, b, elements):
-    """M_i = max(saved + 2 b n f + b D f, saved - 8 n f + 3 b D f + 16 n D, b l + 24 n D): heights of a Llama-like layer's backward.
+    """M_i = max(saved + 2 b n f + b D f, saved - 3 b n f + 3 b D f + 2 b n D, saved - 4 b n f + 3 b D f + 16 n D, b l + 24 n D): heights.
 
-    After the product of the gated MLP; in the norm before it, whose backward is in FP32; in the layer's first norm, when
-    all gradients of the layer's weights exist (in FP32 b l + 20 n D + 8 n). n = S B tokens, b bytes per element, l elements.
+    Of a Llama-like layer's backward: after the product of the gated MLP; in the gate's projection; in the norm before them, whose
+    backward is in FP32; in the layer's first norm, when all gradients of the layer's weights exist (in FP32 b l + 20 n D + 8 n, and
+    no third height). n = S B tokens, b bytes per element, l elements.
     Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_observed.py.
     """
-    heights = [(saved, b * D * f, 2 * b * n * f)]
+    heights = [(saved, b * D * f, 2 * b * n * f), (saved - 4 * b * n * f, 3 * b * D * f, b * n * f + 2 * b * n * D)]
     if b == 2:
         heights.append((saved - 8 * n * f, 3 * b * D * f, 16 * n * D))
     # In FP32 the norm needs no copy of its input.
@@ -59,6 +60,15 @@ def attention_backward(kept, read, queries, keys_values, elements, b):
     allocates inside is not in it. Returns (activations, weight gradients, temporaries). Source: derived, then measured, tests/test_observed.py.
     """
     return kept, b * (elements - read), b * (2 * queries + keys_values)
+
+
+def projection_backward(norm, D, queries, n, b, elements):
+    """M_i = norm + 4 n + b (l - D) + b (2 n D + n a d): the height of a layer's backward in the projection of its queries, the last.
+
+    norm: bytes that the first norm keeps. Beside it the gradient that keys and values have sent back, the one that is made now,
+    and the queries' = n a d. Returns (activations, weight gradients, temporaries). Source: derived, then measured, tests/test_observed.py.
+    """
+    return norm + 4 * n, b * (elements - D), b * (2 * n * D + queries)
 
 
 def materialized_backward(D, f, n, b, queries, repeated, scores, normalized):
@@ -128,7 +138,10 @@ class Step:
     is done. accumulated: True where gradients of an earlier micro-batch, or a buffer for
     them, stand all the time. outside: (bytes kept between the last layer and the loss, bytes kept for all layers until
     the first one's backward is done). fixed: bytes of inputs and tables, there all the time. loss: (kept, logits, more in
-    its forward, more in its backward). dx: bytes of the gradient that walks down. update: temporaries of the optimizer.
+    its forward, more in its backward). dx: bytes of the gradient that walks down. final_norm: bytes that
+    the norm after the last layer takes in forward beside what it keeps, and all that it takes in backward, None where it has no
+    model; held: what the model's forward holds until it returns; labels: shifted labels, until the loss goes backward; last: those of the gradient of the root's last tensor, which outlives the copy into the
+    buffer that reduces it. update: temporaries of the optimizer.
     waiting: bytes of the activations of other micro-batches in flight. weight_copies: bytes of casts held from forward to
     backward. buffers: bytes of communication, there all the time; bucket: those that exist from backward to the reduction.
     initial: bytes before the weights are sharded, None: never more than at rest.
@@ -136,7 +149,7 @@ class Step:
 
     def __init__(
         self, units, root, weights, master, optimizer, b_g, r, head, embedding, positions, tied, gathers, reduces, outside, fixed, loss, dx, update,
-        accumulated=False, waiting=0, weight_copies=0, buffers=0, bucket=0, initial=None, live=None,
+        final_norm=None, held=0, labels=0, last=0, accumulated=False, waiting=0, weight_copies=0, buffers=0, bucket=0, initial=None, live=None,
     ):  # fmt: skip
         if gathers not in GATHERS and not (isinstance(gathers, int) and gathers > 0):
             raise ArgumentError("gathers", gathers, "must be one of %s or a number of ranks" % ", ".join(GATHERS))
@@ -145,6 +158,7 @@ class Step:
         self.embedding, self.positions, self.tied = embedding, positions, tied
         self.outside, self.fixed, self.dx, self.update_temporaries = outside, fixed, dx, update
         self.loss_kept, self.loss_logits, self.loss_forward, self.loss_backward = loss
+        self.final_norm, self.held, self.labels, self.last = final_norm, held, labels, last
         self.accumulated, self.waiting, self.weight_copies = accumulated, waiting, weight_copies
         self.buffers, self.bucket, self.initial, self.live = buffers, bucket, initial, live
         self.gathered = sum(unit.gathered * unit.times for unit in units)
@@ -201,7 +215,8 @@ class Step:
         """M_forward(i) = rest + c R + 2 c l_i + c l_(i-1) (model: + c sum of l_j, j < i) + saved below + dx: where layer i is gathered.
 
         The buffer of a gather lives until the next one is done, so those of the layer before (of the root, for the first
-        one) and of this layer stand beside this layer's weights. The largest over all i.
+        one) and of this layer stand beside this layer's weights. The largest over all i, or, where layers stay gathered, the norm
+        after the last one: rest + c R + c sum l_i + c l_L + sum of saved + outside + 8 n D (BF16, Llama's norm).
         """
         moments = []
         for place in self._places():
@@ -212,17 +227,31 @@ class Step:
                 self._rest(
                     gathered=gathered,
                     weight_copies=self.weight_copies,
-                    activations=self.waiting + self.outside[1] + place.saved + self.dx * (2 if place.below else 1),
+                    # The layer's input, and what it is made of; a checkpoint, or a norm that needs no copy, keeps the input itself.
+                    activations=self.waiting + self.outside[1] + self.held + place.saved + self.dx * (1 + bool(place.below and not (place.unit.checkpointed or place.unit.shares_input))),
                 )
             )
+        if self.final_norm and self.units:
+            moments.append(self._final_norm(self.units[-1]))
         return max(moments, key=_total, default=self._rest())
+
+    def _final_norm(self, last):
+        """The norm after the last layer: all activations are there, and the buffer of the last gather still stands."""
+        gathered = self._gathered(None, last, self.gathered)
+        return self._rest(
+            gathered=gathered + (last.gathered if self.gathers == "model" and self.live is None else 0),
+            weight_copies=self.weight_copies,
+            activations=self.saved + self.waiting + sum(self.outside) + self.held,
+            temporaries=self.final_norm[0],
+        )
 
     def loss(self):
         """M_loss = rest + c R + c l_last (model: c sum l_i) + sum of saved + outside + kept, logits and backward of the loss.
 
         Where the loss goes backward: every layer's activations are there, and the logits several times. Or, if that is more,
         its forward, when without a reshard the buffer of the last layer's gather still stands besides. Weights spread over a
-        number of ranks: or where the root is gathered again for backward, M_loss = rest + 2 c R + (c sum l_i + c R) / ranks + saved + kept + logits.
+        number of ranks: those parts, too. Or, unless layers stay gathered, where the root is gathered again for backward:
+        M_loss = rest + 2 c R (+ (c sum l_i + c R) / ranks) + saved + outside + kept + logits.
         """
         last = self.units[-1] if self.units else None
         gathered = self._gathered(None, last, self.gathered)
@@ -236,14 +265,16 @@ class Step:
         if forward > self.loss_backward:
             moment["loss"] += self.loss_forward - self.loss_backward
             moment["gathered"] += forward - self.loss_forward
-        if self.live is None and isinstance(self.gathers, int):
-            spread = -(-(self.gathered + self.root.gathered) // self.gathers)
-            again = {**moment, "gathered": 2 * self.root.gathered + spread, "loss": self.loss_kept + self.loss_logits}
+        if self.live is None and self.gathers not in ("none", "model"):
+            spread = 0 if self.gathers == "layer" else -(-(self.gathered + self.root.gathered) // self.gathers)
+            again = {**moment, "gathered": 2 * self.root.gathered + spread, "loss": self.loss_kept + self.loss_logits + self.labels}
             moment = max(moment, again, key=_total)
         return moment
 
     def backward(self):
         """M_back(i) = rest + gathered + b_g sum of s_j, j > i + r l_(i+1) + saved below + height of layer i + c V D + dx + logits.
+
+        Or the norm after the last layer: rest + gathered + saved + 24 n D + c V D + logits (BF16; FP32 20 n D + 8 n).
 
         Gathered: root, layer i and the next to come, i - 1 (model: all up to i). r l_(i+1): the gradient of the layer above on its
         way. The largest over all i whose heights are modelled, or the backward of the embedding after them. Within a row of
@@ -251,8 +282,21 @@ class Step:
         """
         self.floor = any(unit.backward is None for unit in self.units)
         moments = [(self._layer_backward(place), place.position) for place in self._places() if place.unit.backward is not None]
+        if self.final_norm and self.units:
+            moments.append((self._final_norm_backward(self.units[-1]), None))
         at, self.layer = max([*moments, (self.embedding_backward(), None)], key=lambda found: _total(found[0]))
         return at
+
+    def _final_norm_backward(self, last):
+        """Before the first layer's backward: that of the norm above it, with everything that the layers keep."""
+        return self._rest(
+            gathered=self._gathered(None, last, self.gathered),
+            in_flight=self.head + self.bucket,
+            activations=self.waiting + self.outside[1] + self.saved,
+            loss=self.loss_logits,
+            temporaries=self.final_norm[1],
+            weight_copies=self.weight_copies,
+        )
 
     def _layer_backward(self, place):
         """The moment of one layer's backward, at the highest of its heights."""
@@ -269,16 +313,17 @@ class Step:
             gathered=gathered,
             gradients=0 if self.accumulated else self.b_g * place.kept_above,
             in_flight=in_flight + self.head + gradients + self.bucket,
-            activations=self.waiting + self.outside[1] + place.saved + (unit.saved if unit.recomputed else 0) + activations,
+            activations=self.waiting + self.outside[1] + place.saved + (unit.saved if unit.checkpointed and not unit.shares_input else 0) + activations,
             loss=self.loss_logits,
             temporaries=temporaries + self.dx,
             weight_copies=self.weight_copies,
         )
 
     def embedding_backward(self):
-        """M_embedding = rest + c R + b_g sum of s_i + r l_0 + head + embedding (tied: twice) + positions + logits: after the first layer.
+        """M_embedding = rest + c R + b_g sum of s_i + r l_0 + head + embedding (tied: twice) + positions + dx (untied) + logits: after the first layer.
 
-        The gradient of the embedding beside that of the head; a tied table adds them up in a third tensor.
+        The gradient of the embedding beside that of the head and the gradient that it is made of; a tied table adds the two up
+        in a third tensor, when that is gone.
         """
         first = self.units[0] if self.units else None
         tables = self.head + self.positions + self.embedding * (2 if self.tied and self.head else 1)
@@ -288,15 +333,19 @@ class Step:
             in_flight=(self.r * first.reduced if self.reduces and first else 0) + tables + self.bucket,
             loss=self.loss_logits,
             activations=self.waiting,
+            temporaries=0 if self.tied else self.dx,
         )
 
     def reduce(self):
-        """M_reduce = rest + b_g sum of s_i + c R + r R + logits: the root's gradient on its way (without reduction, all gradients)."""
+        """M_reduce = rest + b_g sum of s_i + r R + max(c R, r s_R + c l_last) + logits: the root's gradient on its way.
+
+        While it is copied into the buffer that reduces it, or when its share is there and, of what was copied, only the last
+        tensor's gradient; that is more on two or three ranks. Without reduction, all gradients.
+        """
         if self.reduces:
             return self._rest(
-                gathered=self._gathered(None, None, 0),
                 gradients=0 if self.accumulated else self.b_g * self.kept,
-                in_flight=self.r * self.root.reduced + self.bucket,
+                in_flight=self.r * self.root.reduced + max(self.root.gradient, self.r * self.root.kept + self.last) + self.bucket,
                 loss=self.loss_logits,
                 activations=self.waiting,
             )

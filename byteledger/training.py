@@ -10,7 +10,7 @@ import math
 from . import activation_profiles, collectives, lora, loss, offload, optimizers, parallel, sharding, weight_formats
 from .arguments import ArgumentError
 from .parameters import Tensor
-from .step import Step, Unit, attention_backward, dense_backward, gpt2_backward, materialized_backward, normalized_backward, peak, routed_backward
+from .step import Step, Unit, attention_backward, dense_backward, gpt2_backward, materialized_backward, normalized_backward, peak, projection_backward, routed_backward
 
 FSDP1, FSDP2, DDP, DEEPSPEED, MEGATRON = "PyTorch FSDP", "PyTorch FSDP2", "PyTorch DistributedDataParallel", "DeepSpeed", "Megatron-LM"
 PYTORCH = (FSDP1, FSDP2, DDP)
@@ -245,6 +245,7 @@ class _Run:
         else:
             repeated = n * d if k == s.micro_batch == 1 else n * a * d
             found.append(materialized_backward(D, f, n, self.c, n * a * d, repeated, a * self.sequence**2 * s.micro_batch, normalized))
+        found.append(projection_backward(parts["input_norm"], D, n * a * d, n, self.c, share.elements))
         if normalized:
             found += normalized_backward(D, d, n * a * d, n * k * d, n, self.c, share.elements)
         if s.lora_rank:  # a frozen matrix has no gradient; those of all adapters are the most there can be
@@ -289,8 +290,10 @@ def _rank(run, stage, layers, outside):
         root_gathered = run.frozen(outside)
         base += root_gathered / divided
     units, copies = [], 0
+    # A LayerNorm, and an RMSNorm in FP32, keeps the very tensor that the checkpoint does.
+    shares_input = run.precision == "fp32" or run.profile == "gpt2"
     for layer, times in layers:
-        saved = recomputed = kept = 0
+        saved = kept = 0
         tensors = lora.of_layer(layer, s.lora_rank, run.adapted) if s.lora_rank else layer.tensors
         share, mine = run.share(tensors)
         optimized += [(tensor, times) for tensor in mine]
@@ -311,12 +314,10 @@ def _rank(run, stage, layers, outside):
             saved = kept = sum(parts.values())
             if s.checkpointing == "full":
                 kept = activation_profiles.checkpointed(B, S, D, run.precision)
-                # A LayerNorm, and an RMSNorm in FP32, keeps the very tensor that the checkpoint does.
-                recomputed = 0 if run.precision == "fp32" or run.profile == "gpt2" else saved
             elif s.checkpointing == "selective":
                 kept = saved - parts.get("scores", 0)
         reduced = run.degree * share.stored if run.by_rows else share.elements
-        units.append(Unit(gathered + run.c * (reduced - share.elements), run.c * share.elements, reduced, share.kept, kept, recomputed, run.heights(layer, saved, share, parts) if run.profile else [(0, 0, 0)], times))
+        units.append(Unit(gathered + run.c * (reduced - share.elements), run.c * share.elements, reduced, share.kept, kept, s.checkpointing == "full", shares_input, run.heights(layer, saved, share, parts) if run.profile else [(0, 0, 0)], times))
     states = _states(run, trained, optimized, base)
     head = 0
     if last and not s.lora_rank:
@@ -345,7 +346,7 @@ def _rank(run, stage, layers, outside):
     rope = 4 * max((layer.mixer.head_dim for layer, _ in layers), default=0) if run.profile in ("llama", "qwen3") else 0
     step = Step(
         units,
-        Unit(root_gathered + run.c * (root_reduced - root.elements), run.c * root.elements, root_reduced, root.kept, 0, 0, []),
+        Unit(root_gathered + run.c * (root_reduced - root.elements), run.c * root.elements, root_reduced, root.kept, 0, False, False, []),
         *states[:3],
         # Under CPUOffloadPolicy a reduced gradient goes to the host at once.
         0 if run.by_rows and s.offload == "parameters" else run.b_g,
@@ -361,6 +362,10 @@ def _rank(run, stage, layers, outside):
         _loss(run) if last and run.profile else (0, 0, 0, 0),
         run.c * n * D if run.profile else 0,
         states[3],
+        final_norm=_final_norm(n, D, run.c) if last and run.profile in ("llama", "qwen3") and run.precision != "autocast" else None,
+        held=_held(run) if run.profile in ("llama", "qwen3") else 0,
+        labels=8 * n if last and run.profile and run.loss == "fp32" else 0,
+        last=0 if s.lora_rank or architecture.tied else run.c * _size(outside, "output_head") // s.tp,
         accumulated=s.micro_batches > 1 or run.framework == MEGATRON or run.stage == 3,
         waiting=math.ceil((in_flight - 1) * (saved_all + through)),
         weight_copies=copies + head_copy,
@@ -440,13 +445,28 @@ def _outside(run, first, last):
     return through, between if last else 0, head_copy if last else 0
 
 
+def _final_norm(n, D, c):
+    """(8 n D + 4 n, 24 n D): what the norm after the last layer takes in forward beside what it keeps, and all of its backward.
+
+    In FP32 4 n D and 20 n D + 8 n, as the norm needs no copy of its input.
+    """
+    return (8 * n * D + 4 * n, 24 * n * D) if c == 2 else (4 * n * D + 4 * n, 20 * n * D + 8 * n)
+
+
+def _held(run):
+    """8 S + mask: positions and the mask of eager attention, there until the model's forward returns; checkpoints hold them in any case."""
+    s = run.scenario
+    mask = run.c * s.micro_batch * run.sequence**2 if s.attention == "eager" else 0
+    return 0 if s.checkpointing == "full" else 8 * run.sequence + mask
+
+
 def _loss(run):
     """(kept, logits, more in forward, more in backward) of the loss, in bytes."""
     s, V, n = run.scenario, run.architecture.vocab_size, run.tokens
     given = (s.micro_batch, run.sequence, V, run.loss, run.c, s.loss_chunks, s.tp)
     more = loss.backward(*given)
-    # Forward makes the FP32 logits beside their log-probabilities; labels are shifted and, in a batch, copied in one piece.
-    forward = 4 * n * V + 8 * n * (2 if s.micro_batch > 1 else 1) + 8 * s.micro_batch if run.loss == "fp32" else more
+    # Forward makes the FP32 logits, unless they are, beside their log-probabilities; labels are shifted and, in a batch, copied in one piece.
+    forward = (4 * n * V if run.c == 2 else 0) + 8 * n * (2 if s.micro_batch > 1 else 1) + 8 * s.micro_batch if run.loss == "fp32" else more
     scalars = 8  # the loss, and the sum of the labels' weights
     return loss.saved(*given), (loss.logits(*given) if s.keeps_logits else 0) + scalars, forward, more
 

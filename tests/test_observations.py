@@ -15,7 +15,7 @@ from byteledger import catalog, parameters, strict_yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "scripts"))
 from measuring import observations, runner  # noqa: E402
-from measuring.cases import CASES, CUDA, GRID, HELD_OUT, QUICK, SMALL, UNSEEN  # noqa: E402
+from measuring.cases import CASES, CUDA, DRAWN, GRID, HELD_OUT, QUICK, SMALL, UNSEEN  # noqa: E402
 
 RECORDS = catalog.load().observations
 
@@ -116,9 +116,9 @@ def test_writing_keeps_the_order_and_what_was_there(tmp_path):
 
 def test_the_last_fifth_is_held_out_and_nobody_chose_it():
     grid = [name for name in HELD_OUT if name in GRID]
-    assert len(grid) == len(GRID) // 5 and {name for name in HELD_OUT if name in UNSEEN} == set(UNSEEN)
-    assert 0.18 < len(HELD_OUT) / (len(GRID) + len(UNSEEN) + len(SMALL)) < 0.22
-    assert not set(runner.chosen(["grid", "unseen", "*"], CASES, {"grid": GRID, "unseen": UNSEEN}, HELD_OUT)) & set(HELD_OUT)
+    assert len(grid) == len(GRID) // 5 and {name for name in HELD_OUT if name in DRAWN} == set(DRAWN)
+    assert 0.18 < len(HELD_OUT) / (len(GRID) + len(UNSEEN) + len(DRAWN) + len(SMALL)) < 0.22
+    assert not set(runner.chosen(["grid", "drawn", "*"], CASES, {"grid": GRID, "drawn": DRAWN}, HELD_OUT)) & set(HELD_OUT)
 
 
 def test_every_case_can_be_counted():

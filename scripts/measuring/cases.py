@@ -99,6 +99,13 @@ SMALL = {
     "llama-one-layer-pair": _fsdp2(llama(4096, 2, 32, 32, 11008, 32000), 8, 1024, **FULL),
     "mistral-w8": _fsdp2(llama(2048, 4, 16, 4, 7168, 32768, model_type="mistral", sliding_window=None), 8, 1024, **FULL),
     "mistral-w64-bf16": _fsdp2(llama(4096, 3, 32, 8, 14336, 32000, model_type="mistral", sliding_window=None), 64, 512, **BF16),
+    # without a reshard and with a small vocabulary the norm after the last layer is the highest; on two or three ranks an untied head
+    "llama-keep-eager-tiny-vocabulary": _fsdp2(llama(1024, 4, 8, 4, 2816, 1000), 8, 1024, **KEEP, **FUSED, **EAGER),
+    "llama-keep-fp32-tiny-vocabulary": _fsdp2(llama(1024, 4, 8, 4, 2816, 1000), 8, 1024, precision="fp32", **KEEP, **FUSED),
+    "gpt2-keep-tiny-vocabulary": _fsdp2(gpt2(1024, 4, 16, 1000), 8, 1024, **KEEP, **FUSED),
+    "qwen3-moe-keep-tiny-vocabulary": _fsdp2(qwen3_moe(1024, 3, 8, 4, 3072, 1000, experts=16, active=4, moe=384, head_dim=128), 8, 1024, **KEEP, **FUSED),
+    "llama-w2-untied-short": _fsdp2(llama(1024, 4, 8, 4, 2816, 64000), 2, 64, **FUSED),
+    "llama-w3-untied-short": _fsdp2(llama(1024, 4, 8, 4, 2816, 64000), 3, 64, **FUSED),
     # attention wider than the residual stream, so that its own backward is the highest
     "llama-fp32-eager": _fsdp2(llama(1024, 4, 16, 8, 2816, 2048), 8, 1024, precision="fp32", **EAGER),
     "llama-wide-heads": _fsdp2(llama(1024, 4, 32, 16, 512, 2048, head_dim=128), 8, 1024),
@@ -144,7 +151,7 @@ def _grid():
     return found
 
 
-def _unseen(number=16, seed=20261203):
+def _drawn(name, number, seed, ranks, precisions):
     """Shapes and settings that nobody chose: drawn once by a seeded generator, measured only after the formulas are final."""
     draw, found = random.Random(seed), {}
     for i in range(number):
@@ -159,14 +166,14 @@ def _unseen(number=16, seed=20261203):
         config = qwen2(*shape, tie=tie) if family == "qwen2" else llama(*shape, tie=tie, head_dim=head_dim, model_type=family)
         if family == "mistral":
             config["sliding_window"] = None
-        dp = draw.choice((2, 4, 16, 32, 128))
+        dp = draw.choice(ranks)
         settings = {
             "attention": draw.choice(("sdpa", "sdpa", "eager")), "checkpointing": draw.choice(("full", "none")),
-            "reshard_after_forward": draw.choice((True, True, False)), "precision": draw.choice(("mixed", "mixed", "bf16")),
+            "reshard_after_forward": draw.choice((True, True, False)), "precision": draw.choice(precisions),
             "keeps_logits": draw.random() < 0.75, "optimizer_implementation": draw.choice(("foreach", "foreach", "fused")),
             "micro_batch": draw.randrange(1, 4),
         }  # fmt: skip
-        found["unseen-%02d-%s" % (i + 1, family)] = _fsdp2(config, dp, draw.choice((64, 200, 512, 1024, 3000)), **settings)
+        found["%s-%02d-%s" % (name, i + 1, family)] = _fsdp2(config, dp, draw.choice((64, 200, 512, 1024, 3000)), **settings)
     return found
 
 
@@ -236,12 +243,16 @@ def _shards():
     return found
 
 
-GRID, UNSEEN = _grid(), _unseen()
-SETS = {"small": SMALL, "grid": GRID, "unseen": UNSEEN, "states": _states(), "saved": _saved(), "shards": _shards()}
+GRID = _grid()
+# Measured when the formulas of commit fe7e130 were final: 13 of 16 within 0.01 %. The other three showed two moments that were
+# missing, so the set is no held-out one any more; DRAWN was drawn and measured after those had been added.
+UNSEEN = _drawn("unseen", 16, 20261203, (2, 4, 16, 32, 128), ("mixed", "mixed", "bf16"))
+DRAWN = _drawn("drawn", 20, 20261204, (2, 3, 4, 16, 48, 128), ("mixed", "mixed", "bf16", "fp32"))
+SETS = {"small": SMALL, "grid": GRID, "unseen": UNSEEN, "drawn": DRAWN, "states": _states(), "saved": _saved(), "shards": _shards()}
 CASES = {name: case for cases in SETS.values() for name, case in cases.items()}
 
 # The last fifth of what is held against the formulas of the peak: drawn by the digest of the name, so that no one chose it.
-HELD_OUT = sorted(GRID, key=lambda name: hashlib.sha256(name.encode()).hexdigest())[-(len(GRID) // 5) :] + list(UNSEEN)
+HELD_OUT = sorted(GRID, key=lambda name: hashlib.sha256(name.encode()).hexdigest())[-(len(GRID) // 5) :] + list(DRAWN)
 # One or two of each way of measuring, for CI.
 QUICK = (
     "llama-tied-w8-full", "llama-odd-w64-last", "gpt2-w8-full", "layer-llama-sdpa-bf16", "layer-qwen3-eager-autocast",

@@ -83,12 +83,21 @@ def test_every_negative_control_has_its_record_and_its_row():
         assert DATA.references[record.source[0]].url
 
 
-def test_a_figure_that_holds_cannot_be_distrusted(tmp_path):
+def test_a_figure_that_holds_would_be_found(tmp_path):
+    """An edit that makes the estimator give the figure leaves nothing to distrust; the test above then fails for the cell."""
+    shutil.copytree(catalog.DATA, tmp_path / "data")
+    path = tmp_path / "data" / "distrusted.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("printed: '28'", "printed: '24'"), encoding="utf-8")
+    found = published.Cell(catalog.load(tmp_path / "data"), "distrusted", "llm-analysis-a10", "a10")
+    assert found.agrees and found.within_last_digit and found.exact == found.figure
+
+
+def test_bad_data_are_told_by_line(tmp_path):
     shutil.copytree(catalog.DATA, tmp_path / "data")
     path = tmp_path / "data" / "distrusted.yaml"
     text = path.read_text(encoding="utf-8")
     for old, new, expected in (
-        ("printed: '28'", "printed: '24'", r"llm-analysis-a10: a10: printed 24, the estimator gives 24 GB, so there is nothing to distrust; correct the inputs, or remove the cell"),
         ("  holds:", "  hold:", "unknown key 'hold'; did you mean 'holds'"),
         ("inputs: {context: 4097}", "inputs: {context: four}", r"cookbook-cache: 4097: context = 'four': must be a whole number; correct it"),
     ):

@@ -467,6 +467,8 @@ def _loss(run):
     more = loss.backward(*given)
     # Forward makes the FP32 logits, unless they are, beside their log-probabilities; labels are shifted and, in a batch, copied in one piece.
     forward = (4 * n * V if run.c == 2 else 0) + 8 * n * (2 if s.micro_batch > 1 else 1) + 8 * s.micro_batch if run.loss == "fp32" else more
+    if not s.keeps_logits:
+        forward += loss.logits(*given)  # until the model's forward returns they exist all the same
     scalars = 8  # the loss, and the sum of the labels' weights
     return loss.saved(*given), (loss.logits(*given) if s.keeps_logits else 0) + scalars, forward, more
 

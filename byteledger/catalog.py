@@ -80,6 +80,7 @@ class Catalog:
             setattr(self, file, Records(file, records[file]))
         self._read, self._texts, self._positions = records, texts, positions
         self._comparisons = None
+        self.unsound = set()  # observations that a check has found to be wrong: they are compared with nothing
 
     def read(self, file):
         """The records of a file as they were read: the very same object for a file that did not change."""
@@ -142,10 +143,15 @@ class Catalog:
         if self._comparisons is None:
             found = []
             for id, record in self.observations.items():
+                if id in self.unsound:
+                    continue
                 behind = record, self.models.get(record.model), self.read("ledgers"), self.read("strategies")
                 kept = _COMPARED.get(id)
                 if kept is None or any(a is not b for a, b in zip(kept[0], behind)):
-                    kept = _COMPARED[id] = behind, observed.comparisons(id, record, self.models, self.ledgers, self.strategies)
+                    try:
+                        kept = _COMPARED[id] = behind, observed.comparisons(id, record, self.models, self.ledgers, self.strategies)
+                    except hf_config.Refusal as refusal:
+                        raise ArgumentError("observations", id, str(refusal)) from refusal
                 found += kept[1]
             self._comparisons = Records("observations", observed.together(found, self.comparison_groups, self.differences))
         return self._comparisons
@@ -376,7 +382,10 @@ def _cross(catalog, positions, left_out):
                 found = list(observation_checks.faults(observation, catalog.models))
                 for key, finding, cure in found:
                     report("observations", id, (key,) if key else (), finding, cure)
-                if not found:
+                if found:
+                    catalog.unsound.add(id)
+                    left_out.add(("observations", id))
+                else:
                     _HOLDING[id] = behind
     for id, measurement in catalog.published_measurements.items():
         for part in ("run", "less"):

@@ -72,7 +72,7 @@ def add_settings(command):
         elif kind == "names":
             command.add_argument(flag, type=lambda text: text if text == "all-linear" else tuple(text.split(",")), default=None, metavar="NAME,…|all-linear", help="(default: %s)" % ",".join(default))
         else:
-            command.add_argument(flag, choices=kind, default=None, help="(default: %s)" % default if default else None)
+            command.add_argument(flag, type=type(kind[0]), choices=kind, default=None, help="(default: %s)" % default if default else None)
 
 
 def whole(text):

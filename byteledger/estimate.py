@@ -8,7 +8,7 @@ import math
 import re
 from decimal import Decimal
 
-from . import distributed, hf_config, one_record, report, training, units, weight_formats
+from . import distributed, hf_config, one_record, optimizers, report, training, units, weight_formats
 from .arguments import ArgumentError
 from .one_record import Named
 from .printed import amount, number
@@ -127,7 +127,7 @@ def _of_model(found, settings):
         "per_rank": _per_rank(worst, known),
         "moments": {moment: {**terms, "total": sum(terms.values())} for moment, terms in worst.moments.items()},
         "peak": {"phase": worst.phase, "bytes": worst.peak, "at_least": bool(known & {"activations", "loss", "backward"}), "stage": worst.stage, "layer": worst.step.layer if worst.phase == "backward" else None},
-        "ranks": _ranks(run, known),
+        "ranks": _ranks(run, known) or _uneven(run, architecture, settings, known),
         "host_bytes": run.host_bytes,
         "moved_per_step": run.moved,
         "terms": _terms(settings, run, worst, notes),
@@ -146,12 +146,21 @@ def _per_rank(rank, known):
 
 
 def _ranks(run, known):
-    """A pipeline stage each, where they differ; within a stage, ranks of FSDP2 differ in the rows of their optimizer's state."""
-    if len(run.ranks) == 1:
+    """A pipeline stage each, where they differ."""
+    return [_rank("stage", rank.stage, rank, known) for rank in run.ranks] if len(run.ranks) > 1 else []
+
+
+def _uneven(run, architecture, settings, known):
+    """The first and the last rank that share a state, where FSDP2's rows do not divide: the last may have no rows to keep moments for."""
+    d = run.degree
+    if settings.strategy.framework != training.FSDP2 or all(tensor.shape[0] % d == 0 for tensor, _ in optimizers.in_order(architecture)):
         return []
-    return [
-        {"stage": rank.stage, "parameters": rank.share.elements, "per_rank": _per_rank(rank, known), "peak": {"phase": rank.phase, "bytes": rank.peak}} for rank in run.ranks
-    ]
+    last = training.estimate(architecture, settings, d - 1).worst
+    return [_rank("rank", 0, run.worst, known), _rank("rank", d - 1, last, known)] if last.most() != run.worst.most() else []
+
+
+def _rank(name, number, rank, known):
+    return {name: number, "parameters": rank.share.elements, "per_rank": _per_rank(rank, known), "peak": {"phase": rank.phase, "bytes": rank.peak}}
 
 
 def _terms(settings, run, worst, notes):
@@ -268,7 +277,9 @@ def text(result, language, revision):
         mark = "  ← " + words["estimate.at_least" if peak["at_least"] else "estimate.peak"] if moment == peak["phase"] else ""
         rows.append(row("  " + words["estimate.moment." + moment], terms["total"], mark))
     for rank in result["ranks"]:
-        rows.append(row("  %s %d" % (words["estimate.stage"], rank["stage"]), rank["peak"]["bytes"], "  " + words["estimate.moment." + rank["peak"]["phase"]]))
+        which = "stage" if "stage" in rank else "rank"
+        name = "%s %s" % (words["estimate.stage"], rank["stage"]) if which == "stage" else "rank %d" % rank["rank"]
+        rows.append(row("  " + name, rank["peak"]["bytes"], "  " + words["estimate.moment." + rank["peak"]["phase"]]))
     if result["host_bytes"]:
         rows.append(row(words["estimate.host"], result["host_bytes"]))
     for what, n in result["moved_per_step"].items():

@@ -10,6 +10,14 @@ NEEDS = {
     "shards": ("parameters", "ranks"),
     "cuda": ("parameters", "bytes", "phases", "reserved", "requested", "snapshot", "device"),
 }
+# The settings that its estimate takes, but for those of the loss alone.
+SETTINGS = {
+    "fsdp2": ("dp", "rank", "precision", "attention", "checkpointing", "micro_batch", "sequence"),
+    "states": ("precision", "optimizer", "optimizer_implementation"),
+    "saved": ("of", "precision", "attention", "experts", "micro_batch", "sequence"),
+    "shards": ("strategy", "dp"),
+    "cuda": ("precision", "attention", "checkpointing", "micro_batch", "sequence"),
+}
 VERSIONS = ("python", "torch", "transformers")
 
 
@@ -21,6 +29,9 @@ def faults(record, models):
     for key in NEEDS[record.measured]:
         if getattr(record, key) in (None, {}, []):
             yield None, "what is measured as %r needs %r" % (record.measured, key), "measure it again: %s" % record.command
+    for name in SETTINGS[record.measured]:
+        if name not in record.settings:
+            yield "settings", "what is measured as %r has the setting %r" % (record.measured, name), "measure it again: %s" % record.command
     for name in VERSIONS:
         if name not in record.versions:
             yield "versions", "versions do not name %r" % name, "a measurement holds for its versions only: add it"

@@ -487,8 +487,14 @@ def _host(run, ranks):
         if s.offload != "parameters":
             raise ArgumentError("offload", s.offload, "FSDP2's CPUOffloadPolicy moves weights, gradients and optimizer together: give parameters")
         ledger, share = run.scenario.ledger, ranks[0].share
-        per_rank = run.b_w * share.stored + run.b_g * share.kept + (ledger.master_weights + ledger.first_moment + ledger.second_moment) * share.held
+        per_rank = (ledger.master_weights + ledger.first_moment + ledger.second_moment) * share.held
         run.assume("fsdp_offload")
+        if s.lora_rank or run.split or s.pp > 1:  # which tensors a rank pins is not told by its sums
+            run.assume("unrounded")
+            return math.ceil((per_rank + run.b_w * share.stored + run.b_g * share.kept) * per_node)
+        for tensor, times in optimizers.in_order(run.architecture):
+            stored = sharding.fsdp2_storage(tensor.shape, run.degree)
+            per_rank += times * sum(offload.pinned_rounded(math.ceil(b * stored)) for b in (run.b_w, run.b_g))
         return math.ceil(per_rank * per_node)
     if not run.stage:
         raise ArgumentError("offload", s.offload, "no model of offload under %s; DeepSpeed's stages 1 to 3 and FSDP have one" % run.scenario.strategy.id)

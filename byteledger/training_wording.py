@@ -54,8 +54,12 @@ ASSUMPTIONS = {
         "Gradients are applied and freed during backward: only those of one layer exist at a time.",
     ),
     "fsdp_offload": (
-        "FSDP2 的 CPUOffloadPolicy：权重分片、梯度与优化器状态都在主机内存里，更新在 CPU 上做。",
-        "FSDP2's CPUOffloadPolicy: the shards of weights, gradients and optimizer states are in host memory, and the update runs on the CPU.",
+        "FSDP2 的 CPUOffloadPolicy：分片权重、梯度与优化器状态都在主机内存，更新在 CPU 上做；权重与梯度逐张量锁页，每块向上取整到 2 的幂。",
+        "FSDP2's CPUOffloadPolicy: sharded weights, gradients and optimizer states are in host memory, and the CPU does the update; weights and gradients are pinned tensor by tensor, each rounded up to a power of two.",
+    ),
+    "unrounded": (
+        "主机内存没有按锁页的取整放大；每块最多翻倍。",
+        "Host memory is not rounded up as pinned blocks are; each may take up to twice as much.",
     ),
     "deepspeed_offload": (
         "主机内存按 DeepSpeed 自己的估算函数计（余量系数 1.5）。",
@@ -115,6 +119,7 @@ BEARS_ON = {
     "gradient_release": ("gradients", "temporaries"),
     "fsdp_offload": ("weights", "gradients", "master", "optimizer"),
     "deepspeed_offload": (),
+    "unrounded": (),
     "paged": ("optimizer", "temporaries"),
     "fp8_copies": ("weight_copies", "activations"),
     "lora_activations": ("activations",),

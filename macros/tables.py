@@ -112,7 +112,8 @@ class _View:
 
     def empty(self):
         """The one row of a table without any."""
-        return '<tr><td colspan="%d">%s</td></tr>' % (len(self.table.headings), escape(self.label("label.no_rows")))
+        rest = " ".join("<td>—</td>" for _ in self.table.headings[1:])
+        return '<tr><th scope="row">%s</th> %s</tr>' % (escape(self.label("label.no_rows")), rest)
 
     # --- headings
 

@@ -68,6 +68,8 @@ def one(args):
 
 def prepare(names):
     """Imports what the cases need, once, before each forks from this process."""
+    if None in observations.versions().values():
+        raise SystemExit("needs torch and transformers: make transformers installs both, then run it with build/transformers/bin/python")
     import torch
 
     torch.set_num_threads(1)  # a pool of threads would not survive a fork

@@ -101,3 +101,86 @@ def test_every_note_has_both_languages():
 def test_a_refusal_is_a_refusal():
     with pytest.raises(hf_config.Refusal):
         estimate.find("ledgers", "no-such-ledger")
+
+
+def test_fp8_copies_are_added(capsys):
+    """Transformer Engine: one FP8 copy of each linear weight, two on Hopper; the 16-bit weights stay. 8B: 6,979,321,856 linear elements."""
+    linear = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336)
+    found = []
+    for copies in ("0", "1", "2"):
+        _, out, _ = said(capsys, "llama-3.1-8b", "--strategy", "fsdp2", "--dp", "8", "--fp8-copies", copies, "--json")
+        result = json.loads(out)
+        assert result["per_rank"]["weights"] == 2 * 8_030_261_248 // 8
+        found.append(result["moments"]["loss"].get("weight_copies", 0))
+    assert found == [0, linear, 2 * linear]
+    status, _, err = said(capsys, "llama-3.1-8b", "--ledger", "fp32-adamw", "--precision", "fp32", "--fp8-copies", "1")
+    assert status == 2 and "fp8_copies" in err
+
+
+def test_paged_moments_leave_the_device(capsys):
+    """bitsandbytes pages states of 100,000 elements and more: 8 B a parameter of Llama 2 7B less its 65 norms of 4,096."""
+    paged = 8 * (6_738_415_616 - 65 * 4096)
+    plain, moved = (json.loads(said(capsys, "llama-2-7b", "--checkpointing", "full", "--json", *more)[1]) for more in ((), ("--paged",)))
+    assert moved["host_bytes"] == paged and plain["host_bytes"] == 0
+    assert plain["moments"]["loss"]["optimizer"] - moved["moments"]["loss"]["optimizer"] == paged
+    assert moved["moments"]["optimizer"]["total"] == plain["moments"]["optimizer"]["total"]  # back for the update
+    for more in (("--strategy", "fsdp2"), ("--optimizer", "lion"), ("--ledger", "bf16-pure-adamw")):
+        assert said(capsys, "llama-2-7b", "--paged", *more)[0] == 2
+
+
+def test_offload_takes_the_reduced_gradients_along(capsys):
+    """FSDP2's CPUOffloadPolicy: between backward and update a rank has no share of weights, gradients or states on the device."""
+    _, out, _ = said(capsys, "llama-3.1-8b", "--strategy", "fsdp2", "--ledger", "fp32-adamw", "--dp", "8", "--offload", "parameters", "--json")
+    result = json.loads(out)
+    assert {term: n for term, n in result["moments"]["optimizer"].items() if n and term != "buffers" and term != "total"} == {}
+    # FP32 weights and gradients pinned tensor by tensor, each an eighth and rounded up to a power of two (CachingHostAllocator.h):
+    # of 29,360,128 B (MLP) and 262,668,288 B (both tables); all others are powers of two. Two moments, 8 B a parameter, are not.
+    layer = 2 * 2**23 + 2 * 2**21 + 3 * 2**25 + 2 * 2048
+    assert result["host_bytes"] == 8 * 2 * (32 * layer + 2 * 2**28 + 2048) + 8 * 8_030_261_248
+
+
+@pytest.mark.parametrize(
+    "more, whose",
+    [
+        (("--strategy", "ddp", "--reshard-after-forward", "false"), "FSDP2 reads it"),
+        (("--strategy", "fsdp2", "--reduce-bucket-size", "1000"), "DeepSpeed's stages 1 to 3"),
+        (("--strategy", "zero-3", "--overlap-comm"), "stages 1 and 2"),
+        (("--strategy", "fsdp2", "--gradient-as-bucket-view"), "DistributedDataParallel"),
+        (("--loss-chunks", "4"), "the chunked loss"),
+        (("--lora-targets", "all-linear"), "lora_rank"),
+    ],
+)
+def test_a_setting_that_changes_nothing_is_refused(capsys, more, whose):
+    status, out, err = said(capsys, "llama-3.2-1b", *more)
+    assert status == 2 and out == "" and "changes nothing here" in err and whose in err
+
+
+def test_each_term_says_what_it_stands_on(capsys):
+    """FSDP2 with a ledger that was measured: all terms measured; under tensor parallelism all are estimates. Notes are numbered."""
+    def terms(*more):
+        return {term["term"]: term for term in json.loads(said(capsys, "llama-3.1-8b", "--json", *more)[1])["terms"]}
+
+    measured = terms("--strategy", "fsdp2", "--ledger", "fp32-adamw", "--dp", "8")
+    assert {term["evidence"] for term in measured.values()} == {"measured"}
+    assert {term["evidence"] for term in terms("--strategy", "megatron-distributed-optimizer", "--ledger", "bf16-fp32-gradients", "--tp", "8", "--dp", "2").values()} == {"estimate"}
+    mixed = terms("--strategy", "fsdp2", "--dp", "8")  # a master copy beside FSDP2's shards: its states are measured, its moments not
+    assert (mixed["master"]["evidence"], mixed["gathered"]["evidence"]) == ("measured", "estimate")
+    _, out, _ = said(capsys, "llama-3.1-8b", "--strategy", "fsdp2", "--ledger", "fp32-adamw", "--dp", "8")
+    line = next(line for line in out.splitlines() if line.strip().startswith("gathered weights"))
+    assert "measured · step.backward [1]" in line and "  [1] FSDP mixed precision" in out
+
+
+def test_a_stage_without_a_loss_has_no_such_moment(capsys):
+    _, out, _ = said(capsys, "llama-3.1-70b", "--strategy", "megatron-distributed-optimizer", "--ledger", "bf16-fp32-gradients", "--tp", "8", "--pp", "4", "--dp", "2", "--micro-batches", "8", "--json")
+    assert [rank["peak"]["phase"] for rank in json.loads(out)["ranks"]] == ["forward", "forward", "forward", "loss"]
+
+
+def test_the_last_rank_holds_less_where_rows_do_not_divide(capsys):
+    """Mixtral 8x7B on 64 ranks: 8 experts cannot be cut into 64, so ranks 8 to 63 have rows of none and keep no moments of them."""
+    _, out, _ = said(capsys, "mixtral-8x7b", "--strategy", "fsdp2", "--ledger", "fp32-adamw", "--dp", "64", "--json")
+    first, last = json.loads(out)["ranks"]
+    assert (first["rank"], last["rank"]) == (0, 63)
+    assert first["per_rank"]["weights"] == last["per_rank"]["weights"]
+    routed = 32 * 8 * 3 * 4096 * 14336
+    assert first["per_rank"]["optimizer"] - last["per_rank"]["optimizer"] >= 8 * routed // 8  # an expert of every layer, two FP32 moments
+    assert json.loads(said(capsys, "llama-3.1-8b", "--strategy", "fsdp2", "--dp", "64", "--json")[1])["ranks"] == []

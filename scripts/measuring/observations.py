@@ -20,9 +20,16 @@ _WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 
 
 def versions(settings={}):
-    """{package: version} of what every measurement depends on, and of the package whose optimizer the settings name."""
+    """{package: version} of what every measurement depends on, and of the package whose optimizer the settings name; None: absent."""
     more = [name for name in ("torchao", "bitsandbytes") if settings.get("optimizer", "").endswith(name)]
-    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in [*PACKAGES, *more]}}
+    return {"python": platform.python_version(), **{name: _version(name) for name in [*PACKAGES, *more]}}
+
+
+def _version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def read(path=PATH):
@@ -31,12 +38,16 @@ def read(path=PATH):
 
 
 def same(row, case):
-    """Whether a row, or a record of the file, was measured for the same configuration and settings, with the versions of here."""
+    """Whether a row, or a record of the file, was measured for the same configuration and settings, with the versions of here.
+
+    A package that is not installed here has no version that could differ: the cases can be listed without PyTorch.
+    """
     if not row:
         return False
     config = {"model": row["model"]} if "model" in row else row["config"]
     given, wanted = (complete(case["kind"], settings) for settings in (row["settings"], case["settings"]))
-    return (config, given, row["versions"]) == (case["config"], wanted, versions(case["settings"]))
+    here = {name: version or row["versions"].get(name) for name, version in versions(case["settings"]).items()}
+    return (config, given, row["versions"]) == (case["config"], wanted, here)
 
 
 def brief(row):

@@ -23,6 +23,7 @@ PRECISIONS = {
     "bf16": ("bf16-pure-adamw", 2),
     "bf16-master": ("bf16-fp32-gradients", 4),
 }
+LEDGERS, STRATEGIES = sorted({ledger for ledger, _ in PRECISIONS.values()}), ("ddp", "fsdp2")
 # Settings of a measurement that are no settings of a run: which rank was looked at, and how its root unit reshards.
 OF_THE_MEASUREMENT = ("rank", "root_reshard", "precision", "optimizer")
 # The rule of optimizers.py, where a case names the optimizer's library, too.

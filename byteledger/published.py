@@ -8,6 +8,7 @@ import ast
 import re
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from functools import cached_property
 
 from . import activations, distributed, ledger, offload, quantities, sharding
 from .arguments import ArgumentError
@@ -103,7 +104,7 @@ class Cell:
         """What it is of, with the name of its record before it, for a table of several records."""
         return Words(*("%s%s%s" % (getattr(self.name, language), between, getattr(self.cell, language, self.cell)) for language, between in (("zh", "，"), ("en", ", "))))
 
-    @property
+    @cached_property
     def agrees(self):
         """Whether the estimator's value rounds to the printed digits; for a formula, whether it is the formula's value."""
         if self.digits is None:
@@ -159,12 +160,19 @@ def cells(catalog, axis, ids):
 
 def cell(catalog, axis, choice):
     """The Cell of a choice."""
-    return Cell(catalog, AXES[axis], *str(choice).split("/", 1))
+    return _cell(catalog, AXES[axis], *str(choice).split("/", 1))
+
+
+def _cell(catalog, file, id, key):
+    """The Cell, worked out once: a page asks for each of its columns, and the tables of a page overlap."""
+    if (file, id, key) not in catalog.cells:
+        catalog.cells[file, id, key] = Cell(catalog, file, id, key)
+    return catalog.cells[file, id, key]
 
 
 def count(catalog, file, id, field):
     """How many cells a record has, or how many of them agree or differ."""
-    found = [Cell(catalog, file, id, key).agrees for key in getattr(catalog, file)[id].cells]
+    found = [_cell(catalog, file, id, key).agrees for key in getattr(catalog, file)[id].cells]
     return {"cells": len(found), "agreeing": sum(found), "differing": len(found) - sum(found)}[field]
 
 
@@ -178,7 +186,7 @@ def faults(catalog, file, id, record):
         return
     for key in record.cells:
         try:
-            cell = Cell(catalog, file, id, key)
+            cell = _cell(catalog, file, id, key)
             cell.printed, cell.computed, cell.difference, cell.ratio  # what a table may ask for
         except (ArgumentError, KeyError) as error:  # or an id that no record has: catalog.UnknownId
             yield ("cells", key), "%s: %s" % (key, error), "correct it"

@@ -43,7 +43,8 @@ def edit_and_build(root):
     for file, text in documented("en"):
         path = root / file
         path.write_text(path.read_text(encoding="utf-8").rstrip("\n") + "\n" * (2 if file.startswith("docs") else 1) + text, encoding="utf-8")
-    done = subprocess.run([sys.executable, "scripts/build.py"], cwd=root, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)})
+    address = {"SITE_URL": "https://ledger.example/base/"}
+    done = subprocess.run([sys.executable, "scripts/build.py"], cwd=root, capture_output=True, text=True, env={**os.environ, **address, "PYTHONPATH": str(root)})
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -69,6 +70,14 @@ def test_each_documented_edit_shows(edited, language):
     row = re.search(r'<th scope="row">reshard_after_forward=False</th>.*?</tr>', table)[0]
     assert re.findall(r'<td class="number"><a [^>]*>([\d.,]+)', row) == ["140", "17.5"]
     assert 'id="change.2026-12-02-yi-6b"' in page(edited, language, "changes")
+
+
+def test_a_site_with_an_address_names_it(edited):
+    """Canonical links, alternates and the sitemap, in both languages."""
+    text = page(edited, "en", "ledger")
+    assert '<link rel="canonical" href="https://ledger.example/base/en/ledger.html">' in text
+    assert 'hreflang="zh" href="https://ledger.example/base/ledger.html"' in text
+    assert "https://ledger.example/base/en/ledger.html" in (edited / "site" / "en" / "sitemap.xml").read_text(encoding="utf-8")
 
 
 def test_the_documented_change_is_what_the_draft_says(edited):

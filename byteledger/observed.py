@@ -11,7 +11,7 @@ from .one_record import Named
 from .scenario import Scenario
 
 # What is compared of an observation.
-KINDS = ("peak", "between_steps", "states", "temporaries", "activations", "loss_kept", "loss_backward", "shards", "device_peak")
+KINDS = ("peak", "between_steps", "states", "temporaries", "activations", "loss_kept", "loss_backward", "shards", "deepspeed", "device_peak")
 # Dense blocks of Llama's kind: RMSNorm, gated MLP, rotary embedding, grouped queries.
 DENSE = ("llama", "mistral", "qwen2", "qwen3")
 
@@ -203,6 +203,8 @@ def _shards(record, architecture, ledgers, strategies):
     """The rank that is furthest off: its parameters, gradients and optimizer state; buffers and communication buckets are no state."""
     b, d, strategy = 4, record.settings["dp"], record.settings["strategy"]
     tensors = optimizers.in_order(architecture)
+    if strategy.startswith("deepspeed"):
+        return [_deepspeed(record, tensors, d, int(strategy[-1]))]
     flat = [tensor for tensor, times in tensors for _ in range(times)]
     N = sum(tensor.size for tensor in flat)
     redundant = sharding.zero_redundancy([tensor.size for tensor in flat], d) if strategy == "zero-redundancy" else None
@@ -216,6 +218,18 @@ def _shards(record, architecture, ledgers, strategies):
         estimated = 2 * b * kept + 2 * b * moments + optimizers.STEP * states
         found.append(Comparison("shards", sum(size for kind, size in measured.items() if kind in STATES or kind.startswith("optimizer.")), estimated))
     return [max(found, key=lambda one: abs(one.difference))]
+
+
+def _deepspeed(record, tensors, d, stage):
+    """Everything that is alive on the rank that is furthest off, but for the model's buffers: its gradients are freed in the step."""
+    sizes = [tensor.size for tensor, times in tensors for _ in range(times)]
+    _, b = PRECISIONS[record.settings["precision"]]
+    at_rest = sharding.deepspeed_at_rest(sizes, d, stage, b, record.settings["reduce_bucket_size"])
+    at_rest += optimizers.STEP * (1 if stage else len(sizes))
+    if stage == 3:
+        at_rest += sharding.deepspeed_persistent_parameters(sizes, b)  # small ones stay whole
+    found = [Comparison("deepspeed", sum(rank.values()) - rank["buffers"], at_rest) for rank in record.ranks]
+    return max(found, key=lambda one: abs(one.difference))
 
 
 def _cuda(record, architecture, ledgers, strategies):

@@ -377,7 +377,7 @@ class Observation(Record):
     snapshot: dict[Kind, Bytes] = {}  # cuda: the peaks of the allocator's recorded events
     device: Text | None = None
     held_out: bool = False  # measured only after the formulas were final
-    versions: dict[Literal["python", "torch", "transformers", "torchao", "bitsandbytes"], Text]
+    versions: dict[Literal["python", "torch", "transformers", "torchao", "bitsandbytes", "deepspeed"], Text]
     date: Date
     command: Annotated[str, StringConstraints(pattern=r"^python scripts/measure(_gpu)?\.py\b")]
 

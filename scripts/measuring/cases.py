@@ -239,6 +239,13 @@ def _shards():
         for shape in ("llama-odd",) if strategy == "ddp-bucket-view" else ODD:
             for dp in (2, 4):
                 found["shards-%s-%s-w%d" % (strategy, shape, dp)] = "shards", ODD[shape], {"strategy": strategy, "dp": dp}
+    for stage in range(4):
+        for precision in ("bf16", "fp32"):
+            settings = {"strategy": "deepspeed-%d" % stage, "precision": precision}
+            found["shards-deepspeed-%d-llama-%s-w2" % (stage, precision)] = "shards", TINY["llama"], {**settings, "dp": 2}
+            if stage:
+                found["shards-deepspeed-%d-llama-odd-%s-w3" % (stage, precision)] = "shards", ODD["llama-odd"], {**settings, "dp": 3}
+                found["shards-deepspeed-%d-mixtral-odd-%s-w4" % (stage, precision)] = "shards", ODD["mixtral-odd"], {**settings, "dp": 4}
     found["shards-fsdp2-llama-odd-w3"] = "shards", ODD["llama-odd"], {"strategy": "fsdp2", "dp": 3}
     return found
 

@@ -22,6 +22,7 @@ _WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 def versions(settings={}):
     """{package: version} of what every measurement depends on, and of the package whose optimizer the settings name; None: absent."""
     more = [name for name in ("torchao", "bitsandbytes") if settings.get("optimizer", "").endswith(name)]
+    more += ["deepspeed"] if settings.get("strategy", "").startswith("deepspeed") else []
     return {"python": platform.python_version(), **{name: _version(name) for name in [*PACKAGES, *more]}}
 
 

@@ -35,6 +35,7 @@ STATES = {
 }
 
 SHARDS = {"strategy": "fsdp2", "dp": 2, "precision": "fp32", "micro_batch": 1, "sequence": 16}
+DEEPSPEED = {**SHARDS, "reduce_bucket_size": 500_000}  # elements; its default would be larger than these models
 
 CUDA = {
     "precision": "bf16",  # or "autocast" (BF16 over FP32 parameters) or "fp32"
@@ -53,4 +54,5 @@ DEFAULTS = {"fsdp2": FSDP2, "saved": SAVED, "states": STATES, "shards": SHARDS, 
 
 def complete(kind, settings):
     """All settings of a case."""
-    return {**DEFAULTS[kind], **settings}
+    defaults = DEEPSPEED if settings.get("strategy", "").startswith("deepspeed") else DEFAULTS[kind]
+    return {**defaults, **settings}

@@ -1,5 +1,6 @@
 """How training state falls on ranks that really run: gloo, one process for each rank, forked so that imports cost once."""
 
+import gc
 import json
 import os
 import tempfile
@@ -10,19 +11,22 @@ import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
 
 from . import models
-from .settings import SHARDS
+from .settings import complete
 from .storages import Curve, elements, held
 
-STRATEGIES = ("ddp", "ddp-bucket-view", "zero-redundancy", "fsdp2")
+STRATEGIES = ("ddp", "ddp-bucket-view", "zero-redundancy", "fsdp2", *("deepspeed-%d" % stage for stage in range(4)))
 
 
 def measure(config, **settings):
     """{"parameters": N, "ranks": [{kind: bytes}, …]}: what each rank keeps after two AdamW steps, gradients among it.
 
+    DeepSpeed frees its gradients in the step and keeps states in flat tensors of its own: a rank has parameters, buffers, the
+    optimizer's step, and other, every other tensor that is alive.
+
     elements_* are the bytes of the elements without padding. other is what the allocator holds above all of that: DDP's buckets, give or take some hundred bytes of gloo's. FSDP2 has no such
     line: gloo's threads release its buffers, which the profiler does not see, so that the number would change from run to run.
     """
-    settings = {**SHARDS, **settings}
+    settings = complete("shards", settings)
     if settings["strategy"] not in STRATEGIES:
         raise ValueError("strategy must be one of %s" % ", ".join(STRATEGIES))
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -35,6 +39,8 @@ def measure(config, **settings):
 def _rank(rank, config, settings, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method="file://%s/store" % folder, rank=rank, world_size=settings["dp"])
+    if settings["strategy"].startswith("deepspeed"):
+        return _deepspeed(rank, config, settings, folder)
     torch.manual_seed(0)
     ids = torch.randint(0, config["vocab_size"], (settings["micro_batch"], settings["sequence"]))
     with Curve() as curve:  # from the first parameter on: the profiler does not see the release of what was there before it
@@ -80,3 +86,35 @@ def _wrap(built, settings):
     if strategy == "zero-redundancy":
         return wrapped, ZeroRedundancyOptimizer(wrapped.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-3)
     return wrapped, torch.optim.AdamW(wrapped.parameters(), lr=1e-3)
+
+
+def _deepspeed(rank, config, settings, folder):
+    """A rank under one of ZeRO's stages: torch's AdamW, which DeepSpeed is told to take, as it has no fused one on a CPU."""
+    os.environ |= {"DS_ACCELERATOR": "cpu", "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(settings["dp"]), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+    import deepspeed
+
+    deepspeed.utils.logger.setLevel("ERROR")
+    bf16 = settings["precision"] == "bf16"
+    given = {
+        "train_micro_batch_size_per_gpu": settings["micro_batch"], "bf16": {"enabled": bf16}, "zero_force_ds_cpu_optimizer": False,
+        "zero_optimization": {"stage": int(settings["strategy"][-1]), "reduce_bucket_size": settings["reduce_bucket_size"], "overlap_comm": False},
+    }  # fmt: skip
+    torch.manual_seed(0)
+    ids = torch.randint(0, config["vocab_size"], (settings["micro_batch"], settings["sequence"]))
+    built = models.model(config, settings["precision"])
+    count = sum(parameter.numel() for parameter in built.parameters())
+    engine, *_ = deepspeed.initialize(model=built, optimizer=torch.optim.AdamW(built.parameters(), lr=1e-3), config=given)
+    for _ in range(2):
+        engine.backward(engine(input_ids=ids, labels=ids).loss)
+        engine.step()
+    gc.collect()
+    # What is alive, not what was allocated and not released: gloo's threads release, too, which the profiler does not see.
+    # DeepSpeed also keeps shapes on the meta device, which are no bytes.
+    alive = [found for found in gc.get_objects() if isinstance(found, torch.Tensor) and found is not ids and found.device.type == "cpu"]
+    inner = getattr(engine.optimizer, "optimizer", engine.optimizer)
+    steps = [values["step"] for values in inner.state.values()]
+    sizes = {"parameters": held(list(engine.module.parameters())), "buffers": held(list(engine.module.buffers())), "optimizer.step": held(steps)}
+    sizes["other"] = held(alive) - sum(sizes.values())
+    (Path(folder) / ("%d.json" % rank)).write_text(json.dumps({"count": count, **sizes}))
+    dist.barrier()
+    dist.destroy_process_group()

@@ -253,7 +253,7 @@ def derived(catalog, axis, field, choice, record, selection):
         sizes = [catalog.dtypes[dtype].bits / 8 for dtype in record.formats]
         return min(sizes), max(sizes)
     if field == "in_ledger":
-        return state_in_ledger(catalog.ledgers[selection["ledger"]], choice)
+        return state_in_ledger(catalog.ledgers[_ledger(selection)], choice)
     if field == "figure":
         return quantities.evaluate(catalog, record.quantity, record.selection) if record.quantity else record.tex
     if field in ("scope", "replicates") and getattr(record, field):
@@ -291,6 +291,12 @@ def model_words(field, architecture):
     return "; ".join(found) or None
 
 
+def _ledger(selection):
+    if "ledger" not in selection:
+        raise ArgumentError("ledger", None, "state:in_ledger needs it, among what is fixed")
+    return selection["ledger"]
+
+
 def state_in_ledger(ledger, state):
     """The bytes per parameter that a ledger gives a state."""
     if state not in STATES:
@@ -303,7 +309,7 @@ def _total(catalog, record, headings):
     cells = []
     for heading in headings:
         if heading.id == "state:in_ledger":
-            cells.append(quantities.evaluate(catalog, "ledger.bytes_per_parameter", {"ledger": record.fixed["ledger"]}))
+            cells.append(quantities.evaluate(catalog, "ledger.bytes_per_parameter", {"ledger": _ledger(record.fixed)}))
         else:
             cells.append(None)
     return Row(record.fixed, cells, total=True)

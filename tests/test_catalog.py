@@ -46,6 +46,7 @@ def test_the_data_are_sound():
         ("ledgers", "  weights: 2\n", "  weights： 2\n", r"full-width colon"),
         ("ledgers", "  weights: 2\n", "\tweights: 2\n", r"a tab"),
         ("ledgers", "bf16-adamw:\n", "bf16-adamw:\u200b\n", r"invisible character U\+200B"),
+        ("tables", "  rows: {state: all}\n  fixed: {ledger: bf16-adamw}\n", "  rows: {state: all}\n", r"baseline-ledger: ledger = None: state:in_ledger needs it"),
         ("parameters", "count: 7_000_000_000", "count: 7e9", r"7B: YAML may read '7e9' as text; write all the digits"),
         ("parameters", "count: 7_000_000_000", "count: 0", r"7B: count is 0"),
         ("references", "accessed: '2026-07-31'", "accessed: 2026-07-31", r"YAML reads '2026-07-31' as a date; quote it"),

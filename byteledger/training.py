@@ -330,6 +330,10 @@ def _rank(run, stage, layers, outside):
         gathers = {True: "layer", False: "model"}[s.reshard_after_forward] if isinstance(s.reshard_after_forward, bool) else s.reshard_after_forward
         if gathers not in ("layer", "model"):
             run.assume("spread_root")
+    if run.framework == FSDP2 and run.degree == 1:
+        run.assume("one_rank")
+    elif run.framework == FSDP2 and gathers == "layer":
+        run.assume("root_resharded")
     live = bucket = buffers = 0
     if run.stage == 3:
         live = math.ceil(sharding.deepspeed_live_parameters(trained.elements, run.c, s.stage3_max_live_parameters))

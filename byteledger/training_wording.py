@@ -77,6 +77,14 @@ ASSUMPTIONS = {
         "reshard_after_forward 是 rank 数：嵌入、输出头所在的根单元也按此设置，反向之前重新聚合。",
         "reshard_after_forward is a number of ranks: the root unit (embedding and head) is set to the same number and is gathered again before backward.",
     ),
+    "root_resharded": (
+        "嵌入、输出头所在的根单元与各层一样在前向后再分片，反向之前重新聚合；若在 fully_shard 里不给它 reshard_after_forward，它会一直聚合着，峰值只会更低。",
+        "The root unit, embedding and head, is resharded after forward like the layers and gathered again for backward; where fully_shard is not told so it stays gathered, and the peak is no higher.",
+    ),
+    "one_rank": (
+        "只有一个 rank 的 FSDP2 不聚合也不归约；这里仍按它聚合、归约来计，略偏高。",
+        "FSDP2 over one rank gathers and reduces nothing; it is estimated as if it did, which is a little high.",
+    ),
     "lora_activations": (
         "基座冻结时，激活值仍按全参数训练计：适配器要用各层的输入，梯度也要穿过每一层。这是工程估算。",
         "With a frozen base, activations are counted as in full training: adapters need the input of every layer, and gradients pass through all of them. An engineering estimate.",
@@ -126,6 +134,8 @@ BEARS_ON = {
     "accumulated": ("gradients",),
     "profile": ("activations",),
     "spread_root": ("gathered",),
+    "root_resharded": ("gathered",),
+    "one_rank": ("gathered", "in_flight"),
 }
 
 UNKNOWN = {

@@ -3,6 +3,7 @@
 `load()` reads, checks and crosses everything, and raises DataError with all faults at once.
 """
 
+from copy import copy
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -61,13 +62,18 @@ class Records(dict):
 # What a check of many edits, and the second language of a build, need not do again. A record that is written as before is the
 # very same object again, so what was worked out of it holds.
 _RECORDS = {}  # (file, id): the fields as they were read, and the record of them
-_CONFIGS = {}  # a model's record, and what it says as a configuration
-_RUNS = {}  # the records behind a run, and its estimate
+_WORKED_OUT = {}  # (what, id): the records behind it, and what was worked out of them
 _FITTING = {}  # a model's record that gives what was published and what was counted
-_PUBLISHED = {}  # a published measurement and the records behind it, and the bytes that the estimator gives
-_COMPARED = {}  # an observation and the records behind it, and its comparisons
-_LOADED = {}  # the files that were loaded last, and the Catalog of them
 _HOLDING = {}  # an observation that nothing is wrong with, and the record of its model
+_LOADED = {}  # the files that were loaded last, and the Catalog of them
+
+
+def _worked_out(key, behind, work):
+    """work(), or what it gave for the very same records behind it."""
+    kept = _WORKED_OUT.get(key)
+    if kept is None or any(a is not b for a, b in zip(kept[0], behind)):
+        kept = _WORKED_OUT[key] = behind, work()
+    return kept[1]
 
 
 class Catalog:
@@ -91,10 +97,7 @@ class Catalog:
     def config(self, id):
         """What a model's record says as a configuration: hf_config.Config. Raises hf_config.Refusal."""
         record = self.models[id]
-        kept = _CONFIGS.get(id)
-        if kept is None or kept[0] is not record:  # a file that did not change gives the very same records again
-            kept = _CONFIGS[id] = record, hf_config.from_dict(record.config(), "data/models.yaml " + id)
-        return kept[1]
+        return _worked_out(("config", id), (record,), lambda: hf_config.from_dict(record.config(), "data/models.yaml " + id))
 
     def architecture(self, id):
         """A model's Architecture. Raises ArgumentError, as a formula would."""
@@ -105,58 +108,61 @@ class Catalog:
 
     def run(self, id):
         """The training.Estimate of a record of runs.yaml, worked out once. Raises ArgumentError, as a formula would."""
-        record = self.runs[id]
-        behind = (record, self.models[record.model], self.ledgers[record.ledger], self.strategies[record.strategy])
-        kept = _RUNS.get(id)
-        if kept is None or any(a is not b for a, b in zip(kept[0], behind)):
-            given = scenario.Scenario(Named(record.ledger, dict(behind[2])), Named(record.strategy, dict(behind[3])), **record.settings)
-            kept = _RUNS[id] = behind, training.estimate(self.architecture(record.model), given)
-        return kept[1]
+        run = self.runs[id]
+        return _worked_out(("run", id), self._behind(run), lambda: training.estimate(self.architecture(run.model), self._scenario(run)))
+
+    def _behind(self, run):
+        """The records that a run's estimate is worked out of."""
+        formats = getattr(run, "base_format", None)
+        return run, self.models[run.model], self.ledgers[run.ledger], self.strategies[run.strategy], formats and self.weight_formats[formats]
+
+    def _scenario(self, run):
+        formats = getattr(run, "base_format", None)
+        return scenario.Scenario(
+            Named.of(self.ledgers, run.ledger), Named.of(self.strategies, run.strategy), formats and Named.of(self.weight_formats, formats), **run.settings
+        )
 
     def published_estimate(self, id):
         """Bytes that the estimator gives for a record of published_measurements.yaml. Raises ArgumentError, as a formula would."""
         record = self.published_measurements[id]
-        value, _ = self._of_run(record.run, record)
-        return value - self._of_run(record.less, record)[0] if record.less else value
+        value, _ = self._of_run(id, "run")
+        return value - self._of_run(id, "less")[0] if record.less else value
 
     def published_floor(self, id):
         """Whether that estimate is a floor."""
-        record = self.published_measurements[id]
-        return self._of_run(record.run, record)[1]
+        return self._of_run(id, "run")[1]
 
-    def _of_run(self, run, record):
-        formats = self.weight_formats[run.base_format] if run.base_format else None
-        behind = run, record.compared, record.stage, self.models[run.model], self.ledgers[run.ledger], self.strategies[run.strategy], formats
-        kept = _PUBLISHED.get(repr((run, record.compared, record.stage)))
-        if kept is None or any(a is not b for a, b in zip(kept[0][3:], behind[3:])):
-            given = scenario.Scenario(
-                Named(run.ledger, dict(behind[4])), Named(run.strategy, dict(behind[5])), formats and Named(run.base_format, dict(formats)), **run.settings
-            )
+    def _of_run(self, id, part):
+        """observed.of_run() of one run of a published measurement."""
+        record = self.published_measurements[id]
+        run = getattr(record, part)
+
+        def work():
             try:
-                architecture = hf_config.from_dict({**behind[3].config(), **run.fields}, "data/models.yaml " + run.model).architecture
+                architecture = hf_config.from_dict({**self.models[run.model].config(), **run.fields}, "data/models.yaml " + run.model).architecture
             except hf_config.Refusal as refusal:
                 raise ArgumentError("fields", run.model, str(refusal)) from refusal
-            kept = _PUBLISHED[repr((run, record.compared, record.stage))] = behind, observed.of_run(training.estimate(architecture, given), record.compared, record.stage)
-        return kept[1]
+            return observed.of_run(training.estimate(architecture, self._scenario(run)), record.compared, record.stage)
+
+        return _worked_out(("published", part, id), (record, *self._behind(run)), work)
 
     @property
     def comparisons(self):
         """{OBSERVATION.KIND: observed.Comparison} of all observations, the largest difference first."""
         if self._comparisons is None:
-            found = []
-            for id, record in self.observations.items():
-                if id in self.unsound:
-                    continue
-                behind = record, self.models.get(record.model), *map(self.ledgers.get, observed.LEDGERS), *map(self.strategies.get, observed.STRATEGIES)
-                kept = _COMPARED.get(id)
-                if kept is None or any(a is not b for a, b in zip(kept[0], behind)):
-                    try:
-                        kept = _COMPARED[id] = behind, observed.comparisons(id, record, self.models, self.ledgers, self.strategies)
-                    except hf_config.Refusal as refusal:
-                        raise ArgumentError("observations", id, str(refusal)) from refusal
-                found += kept[1]
+            found = [one for id in self.observations if id not in self.unsound for one in self._compared(id)]
             self._comparisons = Records("observations", observed.together(found, self.comparison_groups, self.differences))
         return self._comparisons
+
+    def _compared(self, id):
+        """Its Comparisons, copies of what was worked out, as together() gives each of them a group and a cause."""
+        record = self.observations[id]
+        behind = record, self.models.get(record.model), *map(self.ledgers.get, observed.LEDGERS), *map(self.strategies.get, observed.STRATEGIES)
+        try:
+            found = _worked_out(("compared", id), behind, lambda: observed.comparisons(id, record, self.models, self.ledgers, self.strategies))
+        except hf_config.Refusal as refusal:
+            raise ArgumentError("observations", id, str(refusal)) from refusal
+        return map(copy, found)
 
     def spread(self, group):
         """The observed.Spread of a group's comparisons."""

@@ -277,8 +277,7 @@ def text(result, language, revision):
         mark = "  ← " + words["estimate.at_least" if peak["at_least"] else "estimate.peak"] if moment == peak["phase"] else ""
         rows.append(row("  " + words["estimate.moment." + moment], terms["total"], mark))
     for rank in result["ranks"]:
-        which = "stage" if "stage" in rank else "rank"
-        name = "%s %s" % (words["estimate.stage"], rank["stage"]) if which == "stage" else "rank %d" % rank["rank"]
+        name = "%s %d" % (words["estimate.stage"], rank["stage"]) if "stage" in rank else "rank %d" % rank["rank"]
         rows.append(row("  " + name, rank["peak"]["bytes"], "  " + words["estimate.moment." + rank["peak"]["phase"]]))
     if result["host_bytes"]:
         rows.append(row(words["estimate.host"], result["host_bytes"]))

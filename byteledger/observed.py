@@ -5,7 +5,7 @@ ratio = estimate / measured. No formula reads an observation: what differs is ex
 
 from fnmatch import fnmatchcase
 
-from . import activation_profiles, hf_config, loss, optimizers, sharding, training
+from . import activation_profiles, hf_config, loss, optimizers, parameters, per_rank, sharding, training
 from .arguments import ArgumentError
 from .one_record import Named
 from .scenario import Scenario
@@ -86,9 +86,7 @@ def together(found, groups, differences):
     """{id: Comparison} in the order of the largest difference, each with its group and cause. groups, differences: records by id."""
     for one in found:
         one.group = next((id for id, group in groups.items() if _belongs(one, group)), None)
-        one.cause = next((id for id, record in differences.items() if one.difference and explains(record, one)), None)
-        if one.estimated is None:
-            one.cause = next((id for id, record in differences.items() if explains(record, one)), None)
+        one.cause = next((id for id, record in differences.items() if one.difference != 0 and explains(record, one)), None)
     return {one.id: one for one in sorted(found, key=lambda one: (-one.size, one.id))}
 
 
@@ -141,7 +139,7 @@ def run(record, architecture, ledgers, strategies):
     given = {name: value for name, value in settings.items() if name not in OF_THE_MEASUREMENT}
     if settings["precision"] == "fp32":
         given["precision"] = "fp32"
-    scenario = Scenario(Named(ledger, dict(ledgers[ledger])), Named(strategy, dict(strategies[strategy])), **given)
+    scenario = Scenario(Named.of(ledgers, ledger), Named.of(strategies, strategy), **given)
     return training.estimate(architecture, scenario, settings.get("rank", 0))
 
 
@@ -158,11 +156,16 @@ def _fsdp2(record, architecture, ledgers, strategies):
     ]
 
 
+def _state_bytes(sizes):
+    """Of {kind: bytes} what is state; buffers and communication buckets are none."""
+    return sum(size for kind, size in sizes.items() if kind in STATES or kind.startswith("optimizer."))
+
+
 def _states(record, architecture, ledgers, strategies):
-    """Parameters, gradients, master copy and optimizer state; buffers are no state."""
+    """Parameters, gradients, master copy and optimizer state."""
     settings, tensors = record.settings, optimizers.in_order(architecture)
     ledger, b = PRECISIONS[settings["precision"]]
-    N, rule = sum(times * tensor.size for tensor, times in tensors), RULES.get(settings["optimizer"], settings["optimizer"])
+    N, rule = parameters.total(architecture), RULES.get(settings["optimizer"], settings["optimizer"])
     ledger = ledgers[ledger]
     implementation = IMPLEMENTATIONS.get(settings["optimizer_implementation"], settings["optimizer_implementation"])
     kept = int((ledger.weights + ledger.gradients + ledger.master_weights) * N) + optimizers.state(tensors, rule, b)
@@ -171,7 +174,7 @@ def _states(record, architecture, ledgers, strategies):
     except ArgumentError:
         update = None
     return [
-        Comparison("states", sum(size for kind, size in record.bytes.items() if kind in STATES or kind.startswith("optimizer.")), kept),
+        Comparison("states", _state_bytes(record.bytes), kept),
         Comparison("temporaries", record.temporaries, update),
     ]
 
@@ -179,8 +182,9 @@ def _states(record, architecture, ledgers, strategies):
 def _saved(record, architecture, ledgers, strategies):
     settings = record.settings
     B, S, precision = settings["micro_batch"], settings["sequence"], settings["precision"]
+    logit, _ = activation_profiles.PRECISIONS[precision]
     if settings["of"] == "loss":
-        given = B, S, record.config["vocab_size"], "fp32", 2 if precision == "bf16" else 4
+        given = B, S, record.config["vocab_size"], "fp32", logit
         return [
             Comparison("loss_kept", record.bytes["saved"], loss.saved(*given)),
             Comparison("loss_backward", record.bytes["backward"], loss.saved(*given) + loss.backward(*given)),
@@ -195,41 +199,41 @@ def _saved(record, architecture, ledgers, strategies):
         return [Comparison("activations", sum(record.bytes.values()), layer(architecture.layers[0][0]))]
     kept = sum(times * layer(one) for one, times in architecture.layers)
     kept += sum(activation_profiles.outside(architecture, profile, precision, B, S, dropout).values())
-    given = B, S, architecture.vocab_size, "fp32", 2 if precision == "bf16" else 4
+    given = B, S, architecture.vocab_size, "fp32", logit
     return [Comparison("activations", sum(record.bytes.values()), kept + loss.saved(*given) + loss.logits(*given))]
 
 
 def _shards(record, architecture, ledgers, strategies):
-    """The rank that is furthest off: its parameters, gradients and optimizer state; buffers and communication buckets are no state."""
+    """The rank that is furthest off: its parameters, gradients and optimizer state."""
     b, d, strategy = 4, record.settings["dp"], record.settings["strategy"]
-    tensors = optimizers.in_order(architecture)
+    sizes, tensors = per_rank.sizes(architecture), optimizers.in_order(architecture)
     if strategy.startswith("deepspeed"):
-        return [_deepspeed(record, tensors, d, int(strategy[-1]))]
-    flat = [tensor for tensor, times in tensors for _ in range(times)]
-    N = sum(tensor.size for tensor in flat)
-    redundant = sharding.zero_redundancy([tensor.size for tensor in flat], d) if strategy == "zero-redundancy" else None
+        return [_deepspeed(record, sizes, d, int(strategy[-1]))]
+    redundant = sharding.zero_redundancy(sizes, d) if strategy == "zero-redundancy" else None
     found = []
     for rank, measured in enumerate(record.ranks):
-        kept, moments, states = N, N, len(flat)
+        kept, moments, states = sum(sizes), sum(sizes), len(sizes)
         if strategy == "fsdp2":
             kept, moments = sharding.fsdp2_stored(tensors, d), sharding.fsdp2_moments(tensors, d, rank)
         elif redundant:
             moments, states = sum(redundant[rank]), len(redundant[rank])
         estimated = 2 * b * kept + 2 * b * moments + optimizers.STEP * states
-        found.append(Comparison("shards", sum(size for kind, size in measured.items() if kind in STATES or kind.startswith("optimizer.")), estimated))
-    return [max(found, key=lambda one: abs(one.difference))]
+        found.append(Comparison("shards", _state_bytes(measured), estimated))
+    return [_furthest(found)]
 
 
-def _deepspeed(record, tensors, d, stage):
+def _furthest(found):
+    return max(found, key=lambda one: abs(one.difference))
+
+
+def _deepspeed(record, sizes, d, stage):
     """Everything that is alive on the rank that is furthest off, but for the model's buffers: its gradients are freed in the step."""
-    sizes = [tensor.size for tensor, times in tensors for _ in range(times)]
     _, b = PRECISIONS[record.settings["precision"]]
     at_rest = sharding.deepspeed_at_rest(sizes, d, stage, b, record.settings["reduce_bucket_size"])
     at_rest += optimizers.STEP * (1 if stage else len(sizes))
     if stage == 3:
         at_rest += sharding.deepspeed_persistent_parameters(sizes, b)  # small ones stay whole
-    found = [Comparison("deepspeed", sum(rank.values()) - rank["buffers"], at_rest) for rank in record.ranks]
-    return max(found, key=lambda one: abs(one.difference))
+    return _furthest([Comparison("deepspeed", sum(rank.values()) - rank["buffers"], at_rest) for rank in record.ranks])
 
 
 def _cuda(record, architecture, ledgers, strategies):

@@ -24,6 +24,11 @@ class Named:
         self.__dict__.update(fields)
         self.id = id
 
+    @classmethod
+    def of(cls, records, id):
+        """The record of an id among those that were read already."""
+        return cls(id, dict(records[id]))
+
     def __getattr__(self, name):
         return None
 

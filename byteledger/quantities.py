@@ -202,11 +202,6 @@ def _measured(M):
     return M
 
 
-def _estimated(M):
-    """M_estimated = the estimate of the same: bytes, from the configuration and the settings of the observation."""
-    return M
-
-
 def _over_weights(M_measured, N, d):
     """r = M_measured / (2 N / d): as a multiple of the BF16 weights, or of a rank's even share of them."""
     return M_measured / (2 * N / d)
@@ -230,7 +225,6 @@ _RUN = {"estimate": "run:estimate"}
 
 QUANTITIES = {
     "observed.measured": Quantity(_measured, {"M": "comparison:measured"}, "bytes"),
-    "observed.estimated": Quantity(_estimated, {"M": "comparison:estimated"}, "bytes"),
     "observed.over_weights": Quantity(_over_weights, {"M_measured": "observed.measured", "N": "comparison:parameters", "d": "comparison:ranks"}, "multiple"),
     "observed.number": Quantity(_of_spread("number", "n = number of comparisons of the group: a count."), _SPREAD, "count"),
     "observed.exact": Quantity(_of_spread("exact", "n_exact = number of those whose difference is 0 bytes: a count."), _SPREAD, "count"),

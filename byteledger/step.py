@@ -23,9 +23,9 @@ class Unit:
 
     gathered: bytes of its weights where they are gathered, padding included. gradient: bytes of its whole gradient; reduced:
     elements of the buffer that reduces it, padding included; kept: those that stay on the rank. saved: bytes that the
-    layer keeps for its backward (those of the checkpoint, if it is one). checkpointed: the layer's input is all that it keeps;
-    shares_input: once recomputed, its first norm keeps that very tensor. backward: [(activations, weight gradients, temporaries)] at the heights of the layer's backward, None where
-    there is no model of them.
+    layer keeps for its backward (those of the checkpoint, if it is one). checkpointed: the layer's input is all that it keeps.
+    shares_input: its first norm keeps that very tensor. backward: [(activations, weight gradients, temporaries)] at the heights
+    of the layer's backward, None where there is no model of them.
     """
 
     __slots__ = ("gathered", "gradient", "reduced", "kept", "saved", "checkpointed", "shares_input", "backward", "times")
@@ -105,7 +105,8 @@ def routed_backward(saved, D, f, rows, tokens, b, elements, expert_elements):
 
     rows: tokens times experts per token; E_n elements of the experts. In the gradient of gate and up, all gradients of
     the experts' weights exist; what the product was made of is gone, and the order that rows go back in; its gradient of 2 f
-    rows and that of the input are there. Then as in dense_backward. Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_observed.py.
+    rows and that of the input are there. Then as in dense_backward.
+    Returns [(activations, weight gradients, temporaries)]. Source: measured, tests/test_observed.py.
     """
     gone = 4 * b * rows * f + b * rows * D + 8 * rows
     return [(saved - gone, b * expert_elements, 2 * b * rows * f + b * rows * D), (0, b * elements, 24 * tokens * D)]
@@ -128,23 +129,26 @@ def gpt2_backward(saved, D, f, n, b, elements, scores, materialized):
 class Step:
     """A training step as one rank goes through it; its methods give the moments.
 
-    units: the Units of the rank, from the input on. weights, master, optimizer: bytes at rest. b_g, r: bytes per element of
-    a kept gradient and of one in reduction. root: the Unit of what is no layer. head: bytes of the gradients of the output
-    head (of the embedding that it is tied to) and of the final norm, there through all of backward; 0 where this rank has none or
-    they are frozen. embedding: bytes of the gradient of the embedding; tied: it is added to that of the head. positions: bytes of
-    the gradient of learned positions. gathers: none, layer, model, or
-    a whole number of ranks that weights are spread over after forward. live: bytes of gathered weights that stay, whatever
-    layer is at work (DeepSpeed's limit); None: as gathers says. reduces: True where a gradient leaves as soon as its layer
-    is done. accumulated: True where gradients of an earlier micro-batch, or a buffer for
-    them, stand all the time. outside: (bytes kept between the last layer and the loss, bytes kept for all layers until
-    the first one's backward is done). fixed: bytes of inputs and tables, there all the time. loss: (kept, logits, more in
-    its forward, more in its backward). dx: bytes of the gradient that walks down. final_norm: bytes that
-    the norm after the last layer takes in forward beside what it keeps, and all that it takes in backward, None where it has no
-    model; held: what the model's forward holds until it returns; labels: shifted labels, until the loss goes backward; last: those of the gradient of the root's last tensor, which outlives the copy into the
-    buffer that reduces it. update: temporaries of the optimizer.
-    waiting: bytes of the activations of other micro-batches in flight. weight_copies: bytes of casts held from forward to
-    backward. buffers: bytes of communication, there all the time; bucket: those that exist from backward to the reduction.
-    initial: bytes before the weights are sharded, None: never more than at rest.
+    units: the Units of the rank, from the input on. root: the Unit of what is no layer. weights, master, optimizer: bytes at rest.
+    b_g, r: bytes per element of a kept gradient and of one in reduction.
+
+    Gradients, in bytes: head: of the output head (of the embedding that it is tied to) and of the final norm, there through all of
+    backward; 0 where this rank has none or they are frozen. embedding: of the embedding; tied: it is added to that of the head.
+    positions: of learned positions. last: of the root's last tensor, which outlives the copy into the buffer that reduces it.
+    dx: of the hidden states, walking down. reduces: True where a gradient leaves as soon as its layer is done. accumulated: True
+    where gradients of an earlier micro-batch, or a buffer for them, stand all the time.
+
+    Weights: gathers: none, layer, model, or a whole number of ranks that they are spread over after forward. live: bytes of gathered
+    weights that stay, whatever layer is at work (DeepSpeed's limit); None: as gathers says. weight_copies: bytes of casts held from
+    forward to backward. initial: bytes before they are sharded, None: never more than at rest.
+
+    Activations, in bytes: outside: (kept between the last layer and the loss, kept for all layers until the first one's backward
+    is done). held: what the model's forward holds until it returns. final_norm: (what the norm after the last layer takes in forward
+    beside what it keeps, all that it takes in backward), None where it has no model. loss: (kept, logits, more in its forward, more
+    in its backward). labels: shifted labels, until the loss goes backward. waiting: of the other micro-batches in flight.
+
+    Else, in bytes: fixed: inputs and tables, there all the time. buffers: of communication, there all the time; bucket: those that
+    exist from backward to the reduction. update: temporaries of the optimizer.
     """
 
     def __init__(
@@ -223,14 +227,10 @@ class Step:
             gathered = self._gathered(place.unit, None, place.gathered)
             if self.live is None and self.gathers != "none":
                 gathered += place.unit.gathered + (place.below or self.root).gathered
-            moments.append(
-                self._rest(
-                    gathered=gathered,
-                    weight_copies=self.weight_copies,
-                    # The layer's input, and what it is made of; a checkpoint, or a norm that needs no copy, keeps the input itself.
-                    activations=self.waiting + self.outside[1] + self.held + place.saved + self.dx * (1 + bool(place.below and not (place.unit.checkpointed or place.unit.shares_input))),
-                )
-            )
+            # The layer's input, and what it is made of, unless a checkpoint, or a norm that needs no copy, keeps the input itself.
+            inputs = self.dx * (2 if place.below and not (place.unit.checkpointed or place.unit.shares_input) else 1)
+            activations = self.waiting + self.outside[1] + self.held + place.saved + inputs
+            moments.append(self._rest(gathered=gathered, weight_copies=self.weight_copies, activations=activations))
         if self.final_norm and self.units:
             moments.append(self._final_norm(self.units[-1]))
         return max(moments, key=_total, default=self._rest())
@@ -357,10 +357,9 @@ class Step:
 
     def moments(self):
         """{moment: {term: bytes}} of those that are modelled, in the order of a step."""
-        loss = {"loss": self.loss()}
+        found = {"forward": self.forward(), "loss": self.loss(), "backward": self.backward(), "reduce": self.reduce(), "optimizer": self.update()}
         if not self.loss_kept + self.loss_backward + self.loss_logits:  # a pipeline stage without one: forward just ends
-            loss = {"forward": max(self.forward(), loss["loss"], key=_total)}
-        found = {"forward": self.forward(), **loss, "backward": self.backward(), "reduce": self.reduce(), "optimizer": self.update()}
+            found["forward"] = max(found["forward"], found.pop("loss"), key=_total)
         if self.initial is not None:
             found = {"initialization": {"weights": self.initial}, **found}
         return found

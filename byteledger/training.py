@@ -15,7 +15,7 @@ from .step import Step, Unit, attention_backward, dense_backward, gpt2_backward,
 FSDP1, FSDP2, DDP, DEEPSPEED, MEGATRON = "PyTorch FSDP", "PyTorch FSDP2", "PyTorch DistributedDataParallel", "DeepSpeed", "Megatron-LM"
 PYTORCH = (FSDP1, FSDP2, DDP)
 LINEAR = ("attention", "mlp", "experts", "shared_experts")  # parts whose matrices an FP8 recipe converts
-THROUGH_BACKWARD = ("rotary", "mask", "positions")  # what is no layer's, and is there until the first layer's backward is done
+THROUGH_BACKWARD = ("rotary", "positions", "layer_inputs")  # what is no layer's, and is there until the first layer's backward is done
 # Settings that only some runs read: name -> (whether this one does, which do).
 READ_BY = {
     "reshard_after_forward": (lambda run: run.by_rows and run.framework == FSDP2, "FSDP2 reads it"),
@@ -230,7 +230,7 @@ class _Run:
         # The norms' statistics are 4 bytes for each head and token, after those of the layer's two norms.
         normalized = parts["query_key_norm"] + parts["statistics"] - 8 * n if "query_key_norm" in parts else 0
         if layer.mlp.kind == "experts" and s.experts == "grouped_mm" and s.attention == "sdpa" and self.c == 2 and not s.lora_rank:
-            routed = sum(tensor.size for tensor in layer.tensors if tensor.part == "experts")
+            routed = _size(layer.tensors, "experts")
             found = routed_backward(saved, D, f, n * layer.mlp.num_experts_per_tok, n, self.c, share.elements, routed)
         elif layer.mlp.kind == "gated":
             found = dense_backward(saved, D, f, n, self.c, share.elements)
@@ -367,7 +367,7 @@ def _rank(run, stage, layers, outside):
         run.c * n * D if run.profile else 0,
         states[3],
         final_norm=_final_norm(n, D, run.c) if last and run.profile in ("llama", "qwen3") and run.precision != "autocast" else None,
-        held=_held(run) if run.profile in ("llama", "qwen3") else 0,
+        held=_layer_inputs(run) if run.profile in ("llama", "qwen3") and s.checkpointing != "full" else 0,
         labels=8 * n if last and run.profile and run.loss == "fp32" else 0,
         last=0 if s.lora_rank or architecture.tied else run.c * _size(outside, "output_head") // s.tp,
         accumulated=s.micro_batches > 1 or run.framework == MEGATRON or run.stage == 3,
@@ -441,9 +441,7 @@ def _outside(run, first, last):
     head_copy = parts.pop("head_weight_copy", 0)
     parts.pop("labels", None)  # the same tensor as the inputs, which stand all the time
     if s.checkpointing == "full" and run.profile in ("llama", "qwen3"):
-        # A checkpoint keeps the inputs of its layer: the position ids and, with eager attention, the 4-D mask.
-        parts["positions"] = 8 * run.sequence
-        parts["mask"] = run.c * s.micro_batch * run.sequence**2 if s.attention == "eager" else 0
+        parts["layer_inputs"] = _layer_inputs(run)
     through = sum(size for part, size in parts.items() if part in THROUGH_BACKWARD) + (parts.get("embedding_dropout", 0) if first else 0)
     between = sum(size for part, size in parts.items() if part not in THROUGH_BACKWARD + ("embedding_dropout",))
     return through, between if last else 0, head_copy if last else 0
@@ -457,11 +455,13 @@ def _final_norm(n, D, c):
     return (8 * n * D + 4 * n, 24 * n * D) if c == 2 else (4 * n * D + 4 * n, 20 * n * D + 8 * n)
 
 
-def _held(run):
-    """8 S + mask: positions and the mask of eager attention, there until the model's forward returns; checkpoints hold them in any case."""
+def _layer_inputs(run):
+    """8 S + c B S^2: position ids and, with eager attention, the 4-D mask, which every layer is given besides its hidden states.
+
+    The model's forward holds them until it returns; a checkpoint keeps them for its layer's backward.
+    """
     s = run.scenario
-    mask = run.c * s.micro_batch * run.sequence**2 if s.attention == "eager" else 0
-    return 0 if s.checkpointing == "full" else 8 * run.sequence + mask
+    return 8 * run.sequence + (run.c * s.micro_batch * run.sequence**2 if s.attention == "eager" else 0)
 
 
 def _loss(run):

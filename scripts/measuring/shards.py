@@ -23,8 +23,9 @@ def measure(config, **settings):
     DeepSpeed frees its gradients in the step and keeps states in flat tensors of its own: a rank has parameters, buffers, the
     optimizer's step, and other, every other tensor that is alive.
 
-    elements_* are the bytes of the elements without padding. other is what the allocator holds above all of that: DDP's buckets, give or take some hundred bytes of gloo's. FSDP2 has no such
-    line: gloo's threads release its buffers, which the profiler does not see, so that the number would change from run to run.
+    elements_* are the bytes of the elements without padding. other is what the allocator holds above all of that: DDP's buckets,
+    give or take some hundred bytes of gloo's. FSDP2 has no such line: gloo's threads release its buffers, which the profiler does
+    not see, so that the number would change from run to run.
     """
     settings = complete("shards", settings)
     if settings["strategy"] not in STRATEGIES:
@@ -39,13 +40,18 @@ def measure(config, **settings):
 def _rank(rank, config, settings, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method="file://%s/store" % folder, rank=rank, world_size=settings["dp"])
-    if settings["strategy"].startswith("deepspeed"):
-        return _deepspeed(rank, config, settings, folder)
     torch.manual_seed(0)
     ids = torch.randint(0, config["vocab_size"], (settings["micro_batch"], settings["sequence"]))
+    count, sizes = (_deepspeed if settings["strategy"].startswith("deepspeed") else _wrapped)(rank, config, settings, ids)
+    (Path(folder) / ("%d.json" % rank)).write_text(json.dumps({"count": count, **sizes}))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def _wrapped(rank, config, settings, ids):
+    """(parameters of the model, {kind: bytes}) under one of PyTorch's own strategies."""
     with Curve() as curve:  # from the first parameter on: the profiler does not see the release of what was there before it
-        built = models.model(config, settings["precision"])
-        count = sum(parameter.numel() for parameter in built.parameters())
+        built, count = _built(config, settings)
         wrapped, optim = _wrap(built, settings)
         for _ in range(2):
             optim.zero_grad()
@@ -64,9 +70,12 @@ def _rank(rank, config, settings, folder):
     known = sum(size for kind, size in sizes.items() if not kind.startswith("elements_"))
     if settings["strategy"] != "fsdp2":
         sizes["other"] = curve.kept() - known
-    (Path(folder) / ("%d.json" % rank)).write_text(json.dumps({"count": count, **sizes}))
-    dist.barrier()
-    dist.destroy_process_group()
+    return count, sizes
+
+
+def _built(config, settings):
+    built = models.model(config, settings["precision"])
+    return built, sum(parameter.numel() for parameter in built.parameters())
 
 
 def _wrap(built, settings):
@@ -88,21 +97,17 @@ def _wrap(built, settings):
     return wrapped, torch.optim.AdamW(wrapped.parameters(), lr=1e-3)
 
 
-def _deepspeed(rank, config, settings, folder):
-    """A rank under one of ZeRO's stages: torch's AdamW, which DeepSpeed is told to take, as it has no fused one on a CPU."""
+def _deepspeed(rank, config, settings, ids):
+    """The same under one of ZeRO's stages: torch's AdamW, which DeepSpeed is told to take, as it has no fused one on a CPU."""
     os.environ |= {"DS_ACCELERATOR": "cpu", "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(settings["dp"]), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
     import deepspeed
 
     deepspeed.utils.logger.setLevel("ERROR")
-    bf16 = settings["precision"] == "bf16"
     given = {
-        "train_micro_batch_size_per_gpu": settings["micro_batch"], "bf16": {"enabled": bf16}, "zero_force_ds_cpu_optimizer": False,
+        "train_micro_batch_size_per_gpu": settings["micro_batch"], "bf16": {"enabled": settings["precision"] == "bf16"}, "zero_force_ds_cpu_optimizer": False,
         "zero_optimization": {"stage": int(settings["strategy"][-1]), "reduce_bucket_size": settings["reduce_bucket_size"], "overlap_comm": False},
     }  # fmt: skip
-    torch.manual_seed(0)
-    ids = torch.randint(0, config["vocab_size"], (settings["micro_batch"], settings["sequence"]))
-    built = models.model(config, settings["precision"])
-    count = sum(parameter.numel() for parameter in built.parameters())
+    built, count = _built(config, settings)
     engine, *_ = deepspeed.initialize(model=built, optimizer=torch.optim.AdamW(built.parameters(), lr=1e-3), config=given)
     for _ in range(2):
         engine.backward(engine(input_ids=ids, labels=ids).loss)
@@ -114,7 +119,4 @@ def _deepspeed(rank, config, settings, folder):
     inner = getattr(engine.optimizer, "optimizer", engine.optimizer)
     steps = [values["step"] for values in inner.state.values()]
     sizes = {"parameters": held(list(engine.module.parameters())), "buffers": held(list(engine.module.buffers())), "optimizer.step": held(steps)}
-    sizes["other"] = held(alive) - sum(sizes.values())
-    (Path(folder) / ("%d.json" % rank)).write_text(json.dumps({"count": count, **sizes}))
-    dist.barrier()
-    dist.destroy_process_group()
+    return count, {**sizes, "other": held(alive) - sum(sizes.values())}

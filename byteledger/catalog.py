@@ -65,7 +65,7 @@ _RECORDS = {}  # (file, id): the fields as they were read, and the record of the
 _WORKED_OUT = {}  # (what, id): the records behind it, and what was worked out of them
 _FITTING = {}  # a model's record that gives what was published and what was counted
 _HOLDING = {}  # an observation that nothing is wrong with, and the record of its model
-_LOADED = {}  # the files that were loaded last, and the Catalog of them
+_LOADED = {}  # the files that were loaded last and are sound, and a Catalog of them
 
 
 def _worked_out(key, behind, work):
@@ -89,6 +89,10 @@ class Catalog:
         self.cells = {}  # published.Cell of each figure that was asked for
         self._comparisons = None
         self.unsound = set()  # observations that a check has found to be wrong: they are compared with nothing
+
+    def again(self):
+        """Another Catalog of the same records."""
+        return Catalog(self._read, self._texts, self._positions)
 
     def read(self, file):
         """The records of a file as they were read: the very same object for a file that did not change."""
@@ -192,7 +196,8 @@ class Catalog:
 def load(directory=DATA):
     """The Catalog of a data directory. Raises DataError, which lists every fault.
 
-    Sound data that did not change gives the very same Catalog again: a build asks several times, and so does every test module.
+    Sound data that did not change is not checked again: a build asks several times, and so does every test module. Each time
+    gives a Catalog of its own, so that what one does to it no other sees.
     """
     written = {path.name: path.read_bytes() for path in Path(directory).glob("*.y*ml")}
     if _LOADED.get("written") != written:
@@ -200,7 +205,7 @@ def load(directory=DATA):
         if faults:
             raise DataError(faults)
         _LOADED.update(written=written, catalog=catalog)
-    return _LOADED["catalog"]
+    return _LOADED["catalog"].again()
 
 
 def examine(directory=DATA):

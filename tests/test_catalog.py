@@ -160,3 +160,10 @@ def test_no_record_stores_what_follows():
     """Nothing derived is stored: no total and no GB in data/ (a note may explain a figure in words)."""
     for file, record in FILES.items():
         assert not {"total_bytes", "gb", "gib", "sum"} & set(record.model_fields), file
+
+
+def test_what_one_does_to_a_catalog_no_other_sees():
+    """Sound data is checked once and loaded often; tests and pages may put a record in the place of another."""
+    one = catalog.load()
+    one.tables["sharding-70b"] = one.tables["ledgers"]
+    assert catalog.load().tables["sharding-70b"] is not one.tables["sharding-70b"]
